@@ -18,7 +18,6 @@ struct Drivers {
   std::mutex mutex;
   std::array<std::atomic<Driver*>, 16> by_kind{};  // the first is the CPU's place: null
   std::atomic<std::size_t> count{1};
-  std::atomic<void (*)()> find{nullptr};
 };
 Drivers& drivers() {
   static Drivers& drivers = *new Drivers;
@@ -27,23 +26,13 @@ Drivers& drivers() {
 
 std::atomic<const DeviceModules*> modules{nullptr};
 
-// A module may ask for devices while it is loaded.
 void load_modules() {
-  thread_local bool is_loading = false;
-  const DeviceModules* known = modules;
-  if (!known || is_loading) return;
-  is_loading = true;
-  known->load();
-  is_loading = false;
+  if (const DeviceModules* known = modules) known->load();
 }
 
 std::string_view name_of(Device::Kind kind) {
   const Driver* driver = driver_of(kind);
   return driver ? driver->name() : "cpu";
-}
-
-void find_drivers() {
-  if (void (*find)() = drivers().find) find();
 }
 
 std::vector<Device> registered_devices() {
@@ -62,8 +51,6 @@ std::optional<Device> registered_device(std::string_view name) {
 }
 
 }  // namespace
-
-void set_device_finder(void (*find)()) { drivers().find = find; }
 
 Device::Kind register_driver(std::unique_ptr<Driver> driver) {
   Drivers& all = drivers();
@@ -92,19 +79,22 @@ std::string Device::to_string() const {
 }
 
 std::vector<Device> devices() {
-  find_drivers();
+  load_modules();
   return registered_devices();
 }
 
 Device Device::named(std::string_view name) {
-  // Drivers are looked for where the name needs it: that takes a while.
+  // Modules are loaded where the name needs it: that takes a while.
   if (const std::optional<Device> device = registered_device(name)) return *device;
-  find_drivers();
+  load_modules();
   if (const std::optional<Device> device = registered_device(name)) return *device;
-  std::string known;
+  std::string known, reason;
   for (const Device device : registered_devices())
     known += (known.empty() ? "" : ", ") + device.to_string();
-  throw BackendError("there is no device " + std::string(name), "the devices are: " + known);
+  if (const DeviceModules* all = modules) reason = all->why_missing(name.substr(0, name.find(':')));
+  throw BackendError(
+      "there is no device " + std::string(name) + (reason.empty() ? "" : ": " + reason),
+      "the devices are: " + known);
 }
 
 }  // namespace plait

@@ -1,6 +1,5 @@
 // The registry of backends and the loading of their modules. See compile/backend.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/base/driver.h>
 #include <plait/compile/backend.h>
 
 #include <dirent.h>
@@ -97,9 +96,8 @@ void load_modules_once() {
     is_loading = false;
   });
 }
-// Devices come with the modules of their backends.
-[[maybe_unused]] const bool finds_devices = (set_device_finder(&load_modules_once), true);
 
+// Devices come with the modules of their backends.
 constexpr DeviceModules device_modules{
     load_modules_once, [](std::string_view kind) -> std::string {
       for (const MissingBackend& missing : missing_backends())

@@ -74,8 +74,5 @@ class Driver {
 // Adds a kind of device for the life of the process. InternalError for a name that is taken.
 Device::Kind register_driver(std::unique_ptr<Driver> driver);
 Driver* driver_of(Device::Kind kind);  // nullptr: the CPU
-// What registers the drivers that are installed. It is called, often, before devices are listed and
-// when a name is not known, and may be called from inside itself.
-void set_device_finder(void (*find)());
 
 }  // namespace plait
