@@ -1,0 +1,132 @@
+// Texts of kernels compile, by the NVRTC that is installed; no device is needed. Where there is
+// none, nothing is tested but that this is said.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <plait/base/error.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "backends/cuda/api.h"
+#include "backends/cuda/compiler.h"
+#include "backends/cuda/texts.h"
+
+using namespace plait;
+using cuda::Cubin;
+
+namespace {
+
+constexpr const char* architectures[] = {"sm_80", "sm_90", "sm_100"};
+
+// Kept files of this process alone, so that each run compiles.
+struct Folder {
+  Folder() : path(std::filesystem::temp_directory_path() / "plait_nvrtc_test") {
+    std::filesystem::remove_all(path);
+    setenv("PLAIT_CACHE_DIR", path.c_str(), 1);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  const std::filesystem::path path;
+};
+const Folder folder;
+
+bool has_nvrtc() {
+  const bool has = cuda::nvrtc_api() != nullptr;
+  if (!has) MESSAGE("skipped: ", cuda::why_no_nvrtc());
+  return has;
+}
+
+bool is_machine_code(const std::string& bytes) {
+  constexpr unsigned char for_cuda = 190;  // e_machine: EM_CUDA
+  return bytes.size() > 64 && bytes.starts_with("\177ELF") && bytes[18] == char(for_cuda);
+}
+
+std::string problem_of(const std::string& source) {
+  try {
+    cuda::compile(source, "sm_90");
+  } catch (const InternalError& error) {
+    return error.problem();
+  }
+  return "";
+}
+
+// A kernel for each function, for float and double.
+std::string kernels_of(std::initializer_list<const char*> functions) {
+  std::string text =
+      "#include \"plait/kernel.h\"\n#include <plait/base/math.h>\n"
+      "#include \"base/math.cpp\"\n";
+  for (const char* function : functions)
+    for (const char* type : {"float", "double"})
+      text += "extern \"C\" __global__ void " + std::string(function) + "_" + type + "(In<" + type +
+              "> x, Out<" + type + "> y, long n) {\n" +
+              "  for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L)\n" +
+              "    y[i] = plait::math::" + function + "(x[i]);\n}\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("elementary functions compile for each architecture") {
+  if (!has_nvrtc()) return;
+  const std::string text = kernels_of({"exp", "log", "sin", "tanh", "erf_inv", "lgamma"});
+  for (const char* architecture : architectures) {
+    CAPTURE(architecture);
+    const Cubin cubin = cuda::compile(text, architecture);
+    CHECK(is_machine_code(cubin.bytes));
+    CHECK(cubin.log == "");
+  }
+}
+
+TEST_CASE("complex functions compile") {
+  if (!has_nvrtc()) return;
+  std::string text =
+      "#include \"plait/kernel.h\"\n#include <plait/base/math.h>\n#include \"base/math.cpp\"\n"
+      "extern \"C\" __global__ void all(In<std::complex<float>> x, Out<std::complex<float>> y) {\n";
+  for (const char* function : {"exp", "log", "sin", "cos", "tanh", "sqrt"})
+    text += "  y[0] = y[0] / plait::math::" + std::string(function) + "(x[0]);\n";
+  text += "  y[1] = plait::math::pow(x[0], x[1]);\n}\n";
+  CHECK(is_machine_code(cuda::compile(text, "sm_90").bytes));
+}
+
+TEST_CASE("every header of kernels compiles alone") {
+  if (!has_nvrtc()) return;
+  for (const cuda::Text& text : cuda::device_texts()) {
+    const std::string name(text.name);
+    CAPTURE(name);
+    CHECK(problem_of("#include <" + name + ">\nextern \"C\" __global__ void none() {}\n") == "");
+  }
+}
+
+TEST_CASE("a wrong kernel is reported with its numbered text") {
+  if (!has_nvrtc()) return;
+  const std::string problem =
+      problem_of("extern \"C\" __global__ void wrong(int* x) {\n  x[0] = nothing;\n}\n");
+  CHECK(problem.find("identifier \"nothing\" is undefined") != std::string::npos);
+  CHECK(problem.find("   2    x[0] = nothing;") != std::string::npos);
+}
+
+TEST_CASE("an architecture that does not exist is no fault of the kernel") {
+  if (!has_nvrtc()) return;
+  CHECK_THROWS_AS(cuda::compile("extern \"C\" __global__ void none() {}\n", "sm_1"), BackendError);
+}
+
+TEST_CASE("what was compiled is kept on disk") {
+  if (!has_nvrtc()) return;
+  // A warning is in the log of the compiler, which does not run again.
+  const std::string text = "extern \"C\" __global__ void kept(int* x) { int unused; x[0] = 7; }\n";
+  const Cubin first = cuda::compile(text, "sm_90"), again = cuda::compile(text, "sm_90");
+  CHECK(first.log.find("unused") != std::string::npos);
+  CHECK(again.log == "");
+  CHECK(first.bytes == again.bytes);
+  CHECK(cuda::compile(text, "sm_80").bytes != first.bytes);
+}
+
+TEST_CASE("a missing driver has a reason, and a present one has devices") {
+  if (const cuda::DriverApi* api = cuda::driver_api()) {
+    CHECK(api->num_devices > 0);
+    CHECK(cuda::why_no_driver() == "");
+  } else {
+    CHECK(cuda::why_no_driver() != "");
+    MESSAGE(cuda::why_no_driver());
+  }
+}
