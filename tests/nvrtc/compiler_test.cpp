@@ -68,7 +68,7 @@ std::string kernels_of(std::initializer_list<const char*> functions) {
 
 TEST_CASE("elementary functions compile for each architecture") {
   if (!has_nvrtc()) return;
-  const std::string text = kernels_of({"exp", "log", "sin", "tanh", "erf_inv", "lgamma"});
+  const std::string text = kernels_of({"exp", "log", "sin", "tanh", "erf_inv", "atan"});
   for (const char* architecture : architectures) {
     CAPTURE(architecture);
     const Cubin cubin = cuda::compile(text, architecture);

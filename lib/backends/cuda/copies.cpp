@@ -1,0 +1,141 @@
+// See copies.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "copies.h"
+
+#include <plait/base/error.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "driver.h"
+#include "modules.h"
+
+namespace plait::cuda {
+namespace {
+
+constexpr std::size_t most_dims = 8;  // of one kernel: most_copied_dims in device/plait/copy.h
+constexpr unsigned threads = 256;
+
+// A dimension of both arrays; strides in elements.
+struct Dim {
+  std::int64_t size, from, to;
+};
+
+// The dimensions, outermost in the target first, where neighbours that are one in both arrays are
+// merged: as few as can be.
+std::vector<Dim> merged_dims(const View& from, const View& to) {
+  std::vector<Dim> all, merged;
+  for (std::size_t i = 0; i < from.shape.size(); ++i)
+    if (from.shape[i] != 1) all.push_back({from.shape[i], from.strides[i], to.strides[i]});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Dim& a, const Dim& b) { return std::abs(a.to) > std::abs(b.to); });
+  for (const Dim& dim : all) {
+    if (!merged.empty() && merged.back().from == dim.from * dim.size &&
+        merged.back().to == dim.to * dim.size)
+      merged.back() = {merged.back().size * dim.size, dim.from, dim.to};
+    else
+      merged.push_back(dim);
+  }
+  if (merged.empty()) merged.push_back({1, 1, 1});
+  return merged;
+}
+
+// A kernel for each size of elements and width of indices. Every parameter is a number or an
+// address: a dimension has three.
+std::string text_of_kernels() {
+  struct Element {
+    const char *bytes, *type;
+  };
+  std::string text = "#include \"plait/copy.h\"\n";
+  for (const Element& element :
+       {Element{"1", "unsigned char"}, Element{"2", "unsigned short"}, Element{"4", "unsigned"},
+        Element{"8", "unsigned long"}, Element{"16", "TwoWords"}})
+    for (const char* index : {"unsigned", "long"}) {
+      const std::string type = element.type;
+      std::string parameters, lists;
+      for (const char* list : {"sizes", "from_strides", "to_strides"}) {
+        std::string values;
+        for (std::size_t dim = 0; dim < most_dims; ++dim) {
+          const std::string name = list[0] + std::to_string(dim);
+          parameters += ", long " + name;
+          values += (dim == 0 ? "" : ", ") + name;
+        }
+        lists += "  const long " + std::string(list) + "[] = {" + values + "};\n";
+      }
+      text += "\nextern \"C\" __global__ void copy_" + std::string(element.bytes) + "_" + index +
+              "(In<" + type + "> from, Out<" + type + "> to, long count, int rank" + parameters +
+              ") {\n" + lists + "  copy_strided<" + type + ", " + index + ">(from, to, " + index +
+              "(count), rank, sizes, from_strides, to_strides);\n}\n";
+    }
+  return text;
+}
+
+// Loaded when the device first needs it, for the life of the process.
+CUfunction kernel_of(Device device, std::size_t bytes, bool is_wide) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& modules = *new std::map<int, SharedModule>;
+  const SharedModule* module = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    auto known = modules.find(device.index);
+    if (known == modules.end())
+      known = modules.emplace(device.index, SharedModule(device, text_of_kernels())).first;
+    module = &known->second;
+  }
+  return module->get().function("copy_" + std::to_string(bytes) +
+                                (is_wide ? "_long" : "_unsigned"));
+}
+
+struct Copy {
+  Device device;
+  CUstream stream;
+  std::size_t bytes;  // of an element
+
+  // By one kernel.
+  void run(char* from, char* to, const Dim* dims, std::size_t rank) const {
+    std::int64_t count = 1;
+    for (std::size_t i = 0; i < rank; ++i) count *= dims[i].size;
+    const bool is_wide = count >= std::int64_t{1} << 31;
+    int num_dims = int(rank);
+    std::array<std::int64_t, 3 * most_dims> numbers{};
+    std::vector<void*> parameters{&from, &to, &count, &num_dims};
+    for (std::size_t i = 0; i < rank; ++i) {
+      numbers[i] = dims[i].size;
+      numbers[most_dims + i] = dims[i].from;
+      numbers[2 * most_dims + i] = dims[i].to;
+    }
+    for (std::int64_t& number : numbers) parameters.push_back(&number);
+    const std::int64_t most =
+        8 * std::int64_t{attribute_of(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)};
+    const auto blocks = unsigned(std::min((count + threads - 1) / threads, most));
+    check(driver_api()->cuLaunchKernel(kernel_of(device, bytes, is_wide), blocks, 1, 1, threads, 1,
+                                       1, 0, stream, parameters.data(), nullptr),
+          "start a copy");
+  }
+
+  // More dimensions than a kernel has are loops here, outermost first.
+  void run_loops(char* from, char* to, const Dim* dims, std::size_t rank) const {
+    if (rank <= most_dims) return run(from, to, dims, rank);
+    for (std::int64_t i = 0; i < dims->size; ++i)
+      run_loops(from + i * dims->from * std::int64_t(bytes),
+                to + i * dims->to * std::int64_t(bytes), dims + 1, rank - 1);
+  }
+};
+
+}  // namespace
+
+bool are_one_run(const View& from, const View& to) {
+  const std::vector<Dim> dims = merged_dims(from, to);
+  return dims.size() == 1 && (dims[0].size == 1 || (dims[0].from == 1 && dims[0].to == 1));
+}
+
+void copy_strided(Device device, CUstream stream, const View& from, const View& to) {
+  const std::vector<Dim> dims = merged_dims(from, to);
+  const Copy copy{device, stream, std::size_t(size_of(from.dtype))};
+  copy.run_loops(from.as<char>(), to.as<char>(), dims.data(), dims.size());
+}
+
+}  // namespace plait::cuda

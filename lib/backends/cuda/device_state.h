@@ -1,0 +1,37 @@
+// What is known of a device while the process lives, made when the device is first used.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/device.h>
+
+#include <atomic>
+#include <string>
+
+#include "api.h"
+
+namespace plait::cuda {
+
+struct DeviceState {
+  Device device;
+  CUdevice handle = 0;
+  CUcontext context = nullptr;
+  CUmemoryPool pool = nullptr;
+  std::string architecture;       // "sm_90"
+  bool has_stream_words = false;  // streams write and await words of memory
+  std::atomic<bool> is_lost{false};
+
+  // Like check; a failure that cannot be undone is remembered.
+  void require(CUresult result, const char* action) {
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      fail(result, action);
+  }
+  void note(CUresult result, const char* action) noexcept;  // remembers, and does not throw
+  [[noreturn]] void fail(CUresult result, const char* action);
+};
+
+// BackendError in the child of a fork, and where the device cannot be used.
+DeviceState& state_of(Device device);
+// Without using the device: null where it has not been used yet.
+DeviceState* state_if_used(Device device);
+
+}  // namespace plait::cuda
