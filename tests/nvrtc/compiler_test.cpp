@@ -10,6 +10,7 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
+#include "backends/cuda/copies.h"
 #include "backends/cuda/texts.h"
 
 using namespace plait;
@@ -86,6 +87,13 @@ TEST_CASE("complex functions compile") {
     text += "  y[0] = y[0] / plait::math::" + std::string(function) + "(x[0]);\n";
   text += "  y[1] = plait::math::pow(x[0], x[1]);\n}\n";
   CHECK(is_machine_code(cuda::compile(text, "sm_90").bytes));
+}
+
+TEST_CASE("copies compile") {
+  if (!has_nvrtc()) return;
+  const Cubin cubin = cuda::compile(cuda::text_of_copies(), "sm_90");
+  CHECK(is_machine_code(cubin.bytes));
+  CHECK(cubin.log == "");
 }
 
 TEST_CASE("every header of kernels compiles alone") {

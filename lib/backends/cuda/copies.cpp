@@ -16,7 +16,6 @@
 namespace plait::cuda {
 namespace {
 
-constexpr std::size_t most_dims = 8;  // of one kernel: most_copied_dims in device/plait/copy.h
 constexpr unsigned threads = 256;
 
 // A dimension of both arrays; strides in elements.
@@ -43,36 +42,6 @@ std::vector<Dim> merged_dims(const View& from, const View& to) {
   return merged;
 }
 
-// A kernel for each size of elements and width of indices. Every parameter is a number or an
-// address: a dimension has three.
-std::string text_of_kernels() {
-  struct Element {
-    const char *bytes, *type;
-  };
-  std::string text = "#include \"plait/copy.h\"\n";
-  for (const Element& element :
-       {Element{"1", "unsigned char"}, Element{"2", "unsigned short"}, Element{"4", "unsigned"},
-        Element{"8", "unsigned long"}, Element{"16", "TwoWords"}})
-    for (const char* index : {"unsigned", "long"}) {
-      const std::string type = element.type;
-      std::string parameters, lists;
-      for (const char* list : {"sizes", "from_strides", "to_strides"}) {
-        std::string values;
-        for (std::size_t dim = 0; dim < most_dims; ++dim) {
-          const std::string name = list[0] + std::to_string(dim);
-          parameters += ", long " + name;
-          values += (dim == 0 ? "" : ", ") + name;
-        }
-        lists += "  const long " + std::string(list) + "[] = {" + values + "};\n";
-      }
-      text += "\nextern \"C\" __global__ void copy_" + std::string(element.bytes) + "_" + index +
-              "(In<" + type + "> from, Out<" + type + "> to, long count, int rank" + parameters +
-              ") {\n" + lists + "  copy_strided<" + type + ", " + index + ">(from, to, " + index +
-              "(count), rank, sizes, from_strides, to_strides);\n}\n";
-    }
-  return text;
-}
-
 // Loaded when the device first needs it, for the life of the process.
 CUfunction kernel_of(Device device, std::size_t bytes, bool is_wide) {
   static std::mutex& mutex = *new std::mutex;
@@ -82,7 +51,7 @@ CUfunction kernel_of(Device device, std::size_t bytes, bool is_wide) {
     const std::lock_guard lock(mutex);
     auto known = modules.find(device.index);
     if (known == modules.end())
-      known = modules.emplace(device.index, SharedModule(device, text_of_kernels())).first;
+      known = modules.emplace(device.index, SharedModule(device, text_of_copies())).first;
     module = &known->second;
   }
   return module->get().function("copy_" + std::to_string(bytes) +
@@ -100,12 +69,12 @@ struct Copy {
     for (std::size_t i = 0; i < rank; ++i) count *= dims[i].size;
     const bool is_wide = count >= std::int64_t{1} << 31;
     int num_dims = int(rank);
-    std::array<std::int64_t, 3 * most_dims> numbers{};
+    std::array<std::int64_t, 3 * most_copied_dims> numbers{};
     std::vector<void*> parameters{&from, &to, &count, &num_dims};
     for (std::size_t i = 0; i < rank; ++i) {
       numbers[i] = dims[i].size;
-      numbers[most_dims + i] = dims[i].from;
-      numbers[2 * most_dims + i] = dims[i].to;
+      numbers[most_copied_dims + i] = dims[i].from;
+      numbers[2 * most_copied_dims + i] = dims[i].to;
     }
     for (std::int64_t& number : numbers) parameters.push_back(&number);
     const std::int64_t most =
@@ -118,7 +87,7 @@ struct Copy {
 
   // More dimensions than a kernel has are loops here, outermost first.
   void run_loops(char* from, char* to, const Dim* dims, std::size_t rank) const {
-    if (rank <= most_dims) return run(from, to, dims, rank);
+    if (rank <= most_copied_dims) return run(from, to, dims, rank);
     for (std::int64_t i = 0; i < dims->size; ++i)
       run_loops(from + i * dims->from * std::int64_t(bytes),
                 to + i * dims->to * std::int64_t(bytes), dims + 1, rank - 1);
