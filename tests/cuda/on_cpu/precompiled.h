@@ -1,0 +1,9 @@
+// What nearly every text of kernels includes, compiled once: see ../libnvrtc.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/kernel.h>
+
+#if __has_include(<plait/functions.h>)
+#include <plait/functions.h>
+#endif
