@@ -209,6 +209,9 @@ Result nvrtcCompileProgram(Program* program, int num_options, const char* const*
   std::vector<std::string> command = words(cxx != nullptr && *cxx != '\0' ? cxx : "c++");
   if (command.size() > 1 && command[0].ends_with("ccache")) command.erase(command.begin());
   for (const std::string& option : words(PLAIT_OPTIONS)) command.push_back(option);
+  // Which takes longer to read than the language alone.
+  if (program->source.find("plait/functions.h") != std::string::npos)
+    for (const char* option : {"-include", PLAIT_PRECOMPILED}) command.push_back(option);
   std::vector<std::string> translated{"-ffp-contract=fast"};  // NVRTC's default
   for (int i = 0; i < num_options; ++i)
     if (!translate(options[i], translated)) {

@@ -1,4 +1,4 @@
-// What nearly every text of kernels includes, compiled once: see ../libnvrtc.cpp.
+// What texts of kernels include that call elementary functions, compiled once: see ../libnvrtc.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -13,7 +13,7 @@
 
 // Set when the text is loaded.
 extern "C" {
-[[gnu::visibility("default")]] inline on_cpu::Machine* plait_kernel_machine = nullptr;
+[[gnu::visibility("default"), gnu::used]] inline on_cpu::Machine* plait_kernel_machine = nullptr;
 }
 
 #define __global__
