@@ -49,6 +49,7 @@ thread_local EndOfMain end_of_main;
 // Held while a library is loaded.
 constinit std::mutex loading;
 constinit bool may_load = true;
+constinit thread_local bool is_loading = false;  // by this thread: a library may load others
 // A forked child must not find them locked by a thread that it does not have.
 void lock_all() { loading.lock(), ends().mutex.lock(); }
 void unlock_all() { ends().mutex.unlock(), loading.unlock(); }
@@ -110,8 +111,13 @@ void LibraryUse::stop_if_refused() const {
 }
 
 void* open_library(const char* path, int flags) {
+  if (is_loading) return dlopen(path, flags);
   const std::lock_guard lock(loading);
-  return may_load ? dlopen(path, flags) : nullptr;
+  if (!may_load) return nullptr;
+  is_loading = true;
+  void* const library = dlopen(path, flags);
+  is_loading = false;
+  return library;
 }
 
 void before_exit(void (*end)()) {
