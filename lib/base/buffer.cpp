@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "base/outcome.h"
 #include "base/transpose_lanes.h"
 
 namespace plait {
@@ -224,6 +225,14 @@ std::int64_t checked_bytes(DType dtype, const Sizes64& shape) {
   return bytes;
 }
 
+// Also gives what becomes of the work that writes it.
+std::shared_ptr<Outcome> wait_to_read(const Storage& storage, const Stream& stream) {
+  auto outcome = std::make_shared<Outcome>(stream, Outcome::Own::fine);
+  const OutcomeScope scope(outcome);
+  storage.wait_to_read(stream);
+  return outcome;
+}
+
 }  // namespace
 
 Buffer Buffer::empty(DType dtype, const Sizes64& shape, const Stream& stream) {
@@ -247,6 +256,7 @@ Buffer Buffer::copy() const {
   const Stream stream = device_.is_host() ? Stream() : Stream::current(device_);
   Buffer target = empty(dtype(), shape(), stream);
   target.set_free(is_free());
+  const OutcomeScope scope(std::make_shared<Outcome>(stream, Outcome::Own::fine));
   storage_.wait_to_read(stream);
   plait::copy(view_, target.view_, stream);
   storage_.note_read(stream);
@@ -260,12 +270,14 @@ Buffer Buffer::on(Device device) const {
   if (device.is_host()) {
     Buffer target = empty(dtype(), shape());
     const Stream stream = Stream::current(device_);
-    storage_.wait_to_read(stream);
+    const auto outcome = wait_to_read(storage_, stream);
     download(view_, target.view_, stream);
+    outcome->rethrow();
     return target;
   }
   const Stream stream = Stream::current(device);
   Buffer target = empty(dtype(), shape(), stream);
+  const OutcomeScope scope(nullptr);
   upload(view_, target.view_, stream);
   target.storage_.note_written(stream);
   return target;
@@ -274,8 +286,9 @@ Buffer Buffer::on(Device device) const {
 void Buffer::wait() const {
   if (device_.is_host()) return;
   const Stream stream = Stream::current(device_);
-  storage_.wait_to_read(stream);
+  const auto outcome = wait_to_read(storage_, stream);
   stream.synchronize();
+  outcome->rethrow();
 }
 
 void Buffer::refuse_host() const {

@@ -9,10 +9,13 @@
 
 #include <utility>
 
+#include "base/applying.h"
+
 namespace plait {
 namespace {
 
 constinit thread_local TransformScope* innermost_scope = nullptr;
+constinit thread_local const std::string* applied_instead = nullptr;  // of the scopes
 
 // Quotes from a program's text may hold characters that would cut or garble the message.
 std::string readable(std::string text) {
@@ -69,7 +72,12 @@ TransformScope::TransformScope(std::string_view transform, std::string_view func
 
 TransformScope::~TransformScope() { innermost_scope = outer_; }
 
+const std::string* apply_instead(const std::string* text) {
+  return std::exchange(applied_instead, text);
+}
+
 std::string TransformScope::current() {
+  if (applied_instead) return *applied_instead;
   if (!innermost_scope) return {};
   std::string_view function = "f";
   for (const TransformScope* scope = innermost_scope; scope; scope = scope->outer_) {

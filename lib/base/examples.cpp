@@ -1,6 +1,9 @@
 // See examples.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/error.h>
 #include <plait/base/examples.h>
+
+#include "base/applying.h"
 
 namespace plait {
 namespace {
@@ -29,25 +32,31 @@ std::vector<std::int64_t> ExampleScope::numbers_of(std::span<const std::int64_t>
   return numbers;
 }
 
-SavedExamples SavedExamples::of_this_thread() {
-  SavedExamples saved;
+SavedScopes SavedScopes::of_this_thread() {
+  SavedScopes saved;
   for (const ExampleScope* scope = innermost_example; scope; scope = scope->outer_)
-    saved.scopes_.push_back({scope->rows_ != nullptr,
-                             scope->rows_ ? *scope->rows_ : std::vector<std::int32_t>(),
-                             {scope->sizes_.begin(), scope->sizes_.end()}});
+    saved.examples_.push_back({scope->rows_ != nullptr,
+                               scope->rows_ ? *scope->rows_ : std::vector<std::int32_t>(),
+                               {scope->sizes_.begin(), scope->sizes_.end()}});
+  saved.transforms_ = TransformScope::current();
+  saved.line_ = Source::current();
   return saved;
 }
 
-ExamplesAgain::ExamplesAgain(const SavedExamples& saved) : here_(innermost_example) {
+ScopesAgain::ScopesAgain(const SavedScopes& saved)
+    : examples_here_(innermost_example),
+      transforms_here_(apply_instead(&saved.transforms_)),
+      line_(saved.line_) {
   innermost_example = nullptr;
-  for (auto scope = saved.scopes_.rbegin(); scope != saved.scopes_.rend(); ++scope)
-    scopes_.push_back(
+  for (auto scope = saved.examples_.rbegin(); scope != saved.examples_.rend(); ++scope)
+    examples_.push_back(
         std::make_unique<ExampleScope>(scope->has_rows ? &scope->rows : nullptr, scope->sizes));
 }
 
-ExamplesAgain::~ExamplesAgain() {
-  while (!scopes_.empty()) scopes_.pop_back();
-  innermost_example = here_;
+ScopesAgain::~ScopesAgain() {
+  while (!examples_.empty()) examples_.pop_back();
+  innermost_example = examples_here_;
+  apply_instead(transforms_here_);
 }
 
 }  // namespace plait

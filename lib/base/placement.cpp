@@ -5,8 +5,10 @@
 #include <plait/base/allocator.h>
 #include <plait/base/driver.h>
 #include <plait/base/error.h>
+#include <plait/base/exchange.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace plait {
 namespace {
@@ -23,11 +25,26 @@ void* allocate_on(const Stream& stream, std::size_t bytes) {
                     "that are no longer needed");
 }
 
+// What the next storage of this thread is made of, instead of memory of the driver.
+struct Lent {
+  void* data;
+  std::function<void()> give_back;
+};
+thread_local Lent* lent = nullptr;
+
+struct GivingBack final : Stream::Work {
+  explicit GivingBack(std::function<void()> give_back) : give_back(std::move(give_back)) {}
+  ~GivingBack() override { give_back(); }
+  const std::function<void()> give_back;
+};
+
 }  // namespace
 
 void Placement::wait_to_read(const Stream& stream) {
   const std::lock_guard lock(mutex_);
   for (const Use& use : writes_) stream.wait_for(use.stream, use.ticket);
+  if (written_by_ && written_by_->is_fine()) written_by_.reset();
+  if (written_by_ && OutcomeScope::current()) OutcomeScope::current()->read(written_by_);
 }
 
 void Placement::wait_to_write(const Stream& stream) {
@@ -55,28 +72,46 @@ void Placement::note_written(const Stream& stream) {
   reads_.clear();
   writes_.clear();
   note(writes_, stream);
+  written_by_ = OutcomeScope::current();
+}
+
+void Placement::deallocate() noexcept {
+  if (!give_back_)
+    return driver_of(device().kind)
+        ->deallocate(device(), data_, std::max<std::size_t>(bytes_, 1), home_.handle());
+  const std::uint64_t ticket = home_.ticket();
+  home_.keep(std::make_shared<GivingBack>(std::move(give_back_)));
+  if (home_.is_done(ticket)) home_.let_go();  // else whoever waits next gives it back
 }
 
 void Placement::release() noexcept {
-  Driver& driver = *driver_of(device().kind);
   try {
     wait_to_write(home_);
   } catch (...) {  // a device that is lost waits for nothing
   }
-  driver.deallocate(device(), data_, std::max<std::size_t>(bytes_, 1), home_.handle());
+  deallocate();
 }
 
 Storage Storage::allocate(std::size_t bytes, const Stream& stream) {
   if (stream.is_host()) return allocate(bytes);
-  void* data = allocate_on(stream, bytes);
-  auto* placement = new Placement(stream, data, bytes);
-  Storage storage = foreign(data, bytes, [placement] {
+  Lent* const from = std::exchange(lent, nullptr);
+  void* data = from ? from->data : allocate_on(stream, bytes);
+  auto* placement = new Placement(stream, data, bytes, from ? std::move(from->give_back) : nullptr);
+  // Nothing of plait's is written where the storage does not begin (Planned::can_donate).
+  Storage storage = foreign(from ? placement : data, bytes, [placement] {
     placement->release();
     delete placement;
   });
   storage.block_->placement = placement;
   storage.block_->device = stream.device();
   return storage;
+}
+
+Storage lent_storage(void* data, std::size_t bytes, const Stream& stream,
+                     std::function<void()> give_back) {
+  Lent memory{data, std::move(give_back)};
+  lent = &memory;
+  return Storage::allocate(bytes, stream);
 }
 
 void Storage::wait_to_read(const Stream& stream) const {

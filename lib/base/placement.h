@@ -3,9 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/outcome.h"
+
 #include <plait/base/stream.h>
 
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -13,8 +16,13 @@ namespace plait {
 
 class Placement {
  public:
-  Placement(const Stream& home, void* data, std::size_t bytes)
-      : home_(home), data_(data), bytes_(bytes), writes_{{home, home.ticket()}} {}
+  // give_back: of memory that is not the driver's (exchange.h).
+  Placement(const Stream& home, void* data, std::size_t bytes, std::function<void()> give_back)
+      : home_(home),
+        data_(data),
+        bytes_(bytes),
+        give_back_(std::move(give_back)),
+        writes_{{home, home.ticket()}} {}
 
   Device device() const { return home_.device(); }
   void wait_to_read(const Stream& stream);
@@ -30,13 +38,16 @@ class Placement {
     std::uint64_t ticket = 0;
   };
   void note(std::vector<Use>& uses, const Stream& stream);
+  void deallocate() noexcept;
 
   const Stream home_;
   void* const data_;
   const std::size_t bytes_;
+  std::function<void()> give_back_;
   std::mutex mutex_;
   std::vector<Use> reads_;   // since the last write; one for each stream
   std::vector<Use> writes_;  // that no later one waited for; at first, the allocation itself
+  std::shared_ptr<Outcome> written_by_;  // null: by what cannot have failed
 };
 
 }  // namespace plait

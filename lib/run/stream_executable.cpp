@@ -14,6 +14,7 @@
 
 #include <cstring>
 
+#include "base/outcome.h"
 #include "base/staging.h"
 #include "run/frame.h"
 #include "run/planned.h"
@@ -96,23 +97,40 @@ class StreamExecutable final : public Planned,
 
   // What the work of a call needs until it is done.
   struct Submitted final : Stream::Work {
-    explicit Submitted(const StreamExecutable& of)
+    Submitted(const StreamExecutable& of, const Stream& stream)
         : executable(of.shared_from_this()),
           word(of.device_, sizeof(Failure)),
-          examples(SavedExamples::of_this_thread()) {
+          scopes(SavedScopes::of_this_thread()),
+          outcome(std::make_shared<Outcome>(stream, Outcome::Own::pending)) {
       std::memset(word.data(), 0, sizeof(Failure));
     }
+    ~Submitted() override { outcome->settle({}); }  // where nobody has asked
     Failure* failure_word() const { return static_cast<Failure*>(word.data()); }
     std::exception_ptr failure() const override {
+      std::exception_ptr thrown = own_failure();
+      outcome->settle(thrown);
+      return thrown && outcome->is_first_told() ? thrown : nullptr;
+    }
+    // Once the stream has been waited for: what has failed so far.
+    void rethrow() const {
+      std::exception_ptr thrown = own_failure();
+      if (thrown)
+        (void)outcome->is_first_told();
+      else
+        thrown = outcome->failure();
+      if (thrown) std::rethrow_exception(thrown);
+    }
+    std::exception_ptr own_failure() const {
       Failure found;
       std::memcpy(&found, word.data(), sizeof found);
       if (found.step == 0) return {};
-      const ExamplesAgain again(examples);
+      const ScopesAgain again(scopes);
       return executable->plan_.steps[std::size_t(found.step - 1)].kernel->error_of(found);
     }
     const std::shared_ptr<const StreamExecutable> executable;
     const Staging word;
-    const SavedExamples examples;
+    const SavedScopes scopes;
+    const std::shared_ptr<Outcome> outcome;
   };
 
   // One call, while it submits its work. Whatever has been submitted when it ends, by an error too,
@@ -121,7 +139,8 @@ class StreamExecutable final : public Planned,
     Call(const StreamExecutable& executable, const Stream& stream)
         : executable(executable),
           stream(stream),
-          submitted(std::make_shared<Submitted>(executable)),
+          submitted(std::make_shared<Submitted>(executable, stream)),
+          scope(part_of_enclosing(submitted->outcome)),
           arena(Storage::allocate(std::size_t(executable.plan_.arena_bytes), stream)),
           handles(executable.plan_.num_handles),
           frame(executable.spare_.exchange(nullptr, std::memory_order_acquire)) {
@@ -140,6 +159,12 @@ class StreamExecutable final : public Planned,
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
+
+    // What runs within another call, such as the body of a loop, fails for it.
+    static const std::shared_ptr<Outcome>& part_of_enclosing(const std::shared_ptr<Outcome>& own) {
+      if (const auto& enclosing = OutcomeScope::current()) enclosing->add_part(own);
+      return own;
+    }
 
     // Steps expect dense inputs.
     void read(std::span<const Buffer* const> inputs) {
@@ -180,20 +205,24 @@ class StreamExecutable final : public Planned,
       auto run_step = [&](const Step& step) {
         const View* results = view + step.inputs.size();
         executable.submit_step(step, {view, step.inputs.size()}, {results, step.outputs.size()},
-                               static_cast<char*>(arena.data()) + step.scratch_offset, launch);
+                               static_cast<char*>(arena.data()) + step.scratch_offset, launch,
+                               *submitted);
         view = results + step.outputs.size();
         ++launch.step;
       };
       if (Recorder* recorder = Recorder::current()) [[unlikely]]
-        return recorder->run(executable.plan_, [&](const Step& step) {
+        recorder->run(executable.plan_, [&](const Step& step) {
           run_step(step);
           stream.synchronize();  // so that the time of a step is its own
         });
-      for (const Step& step : executable.plan_.steps) {
-        if (launch.step > 0) check_interrupts();
-        run_step(step);
-      }
-      if (executable.has_host_calls()) stream.synchronize();
+      else
+        for (const Step& step : executable.plan_.steps) {
+          if (launch.step > 0) check_interrupts();
+          run_step(step);
+        }
+      if (!executable.has_host_calls()) return;
+      stream.synchronize();
+      submitted->rethrow();
     }
 
     View view_of(const PlannedView& planned) const {
@@ -221,6 +250,7 @@ class StreamExecutable final : public Planned,
     const StreamExecutable& executable;
     const Stream stream;
     std::shared_ptr<Submitted> submitted;
+    const OutcomeScope scope;
     const Storage arena;
     std::vector<Stack::Handle> handles;
     std::unique_ptr<Frame> frame;
@@ -237,7 +267,7 @@ class StreamExecutable final : public Planned,
   }
 
   void submit_step(const Step& step, std::span<const View> inputs, std::span<const View> outputs,
-                   void* scratch, const Launch& launch) const {
+                   void* scratch, const Launch& launch, const Submitted& submitted) const {
     const Needs& needs = needs_[std::size_t(&step - plan_.steps.data())];
     if (needs.are_met(inputs, outputs))
       return step.kernel->enqueue(inputs, outputs, scratch, launch);
@@ -252,6 +282,7 @@ class StreamExecutable final : public Planned,
       in_place_of(from[i], {});
       download(inputs[i], from[i], stream);
     }
+    if (!needs.host_inputs.empty()) submitted.rethrow();  // before the host sees what is wrong
     for (std::size_t i : needs.host_outputs) in_place_of(to[i], {});
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (from[i].data != inputs[i].data || is_handle(step.inputs[i]) || needs.is_aligned(from[i]))

@@ -4,8 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <plait/base/error.h>
+#include <plait/base/examples.h>
+#include <plait/base/exchange.h>
 #include <plait/base/interrupt.h>
 #include <plait/base/stream.h>
+#include <plait/base/transfer.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,10 +19,12 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "../problem.h"
+#include "base/outcome.h"
 #include "standin/standin.h"
 
 using namespace plait;
@@ -68,8 +73,8 @@ TEST_CASE("devices have names") {
   CHECK(standin::lazy(1).to_string() == "standin:1");
   CHECK(devices().size() == 5);
   CHECK(devices().front().is_host());
-  CHECK(problem_and_fix<BackendError>([] { Device::named("cuda:7"); }) ==
-        "there is no device cuda:7 | the devices are: cpu:0, standin:0, standin:1, delayed:0, "
+  CHECK(problem_and_fix<BackendError>([] { Device::named("tpu:7"); }) ==
+        "there is no device tpu:7 | the devices are: cpu:0, standin:0, standin:1, delayed:0, "
         "delayed:1");
   CHECK(
       problem_and_fix<BackendError>([] { Device::named("standin:2"); }).starts_with("there is no"));
@@ -271,6 +276,111 @@ TEST_CASE("a wait can be interrupted") {
   CHECK_THROWS_AS(stream.synchronize(), Stopped);
   set_interrupt_check(nullptr);
   CHECK_NOTHROW(stream.synchronize());
+}
+
+TEST_CASE("memory that fails to be written says so whenever it is read") {
+  const standin::Quiet quiet;
+  for (const Device device : {standin::lazy(), standin::delayed()}) {
+    const Stream first = Stream::current(device), second = Stream::make(device);
+    struct Writing final : Stream::Work {
+      explicit Writing(std::shared_ptr<Outcome> outcome) : outcome(std::move(outcome)) {}
+      std::exception_ptr failure() const override {
+        const auto thrown = std::make_exception_ptr(IndexError("it fails", ""));
+        outcome->settle(thrown);
+        return thrown;
+      }
+      std::shared_ptr<Outcome> outcome;
+    };
+    const Buffer good = counting(10).on(device);
+    Buffer bad = counting(10).on(device);
+    {
+      auto outcome = std::make_shared<Outcome>(second, Outcome::Own::pending);
+      const OutcomeScope scope(outcome);
+      add_one(bad, second);
+      second.keep(std::make_shared<Writing>(outcome));
+    }
+    const Buffer copied = bad.copy();
+    for (int i = 0; i < 3; ++i) {
+      CHECK_THROWS_WITH_AS(bad.on_host(), doctest::Contains("it fails"), IndexError);
+      CHECK_THROWS_WITH_AS(copied.wait(), doctest::Contains("it fails"), IndexError);
+      CHECK_THROWS_WITH_AS((void)copied.on(standin::lazy(1)), doctest::Contains("it fails"),
+                           IndexError);
+      CHECK(values(good) == values(counting(10)));
+    }
+    CHECK_THROWS_AS(second.synchronize(), IndexError);  // of the work itself, once
+    CHECK_NOTHROW(second.synchronize());
+    add_one(bad, first);  // written again, by what does not fail
+    CHECK(values(bad) == values(counting(10, 2)));
+  }
+}
+
+TEST_CASE("the error of work that is done later names the transforms of its submission") {
+  const SavedScopes none = SavedScopes::of_this_thread();
+  std::optional<SavedScopes> saved;
+  {
+    const TransformScope outer("grad", "loss"), inner("vmap", "");
+    saved = SavedScopes::of_this_thread();
+  }
+  const TransformScope here("jvp", "f");
+  {
+    const ScopesAgain again(*saved);
+    CHECK(std::string(IndexError("it fails", "").what()).find("while applying grad(vmap(loss))") !=
+          std::string::npos);
+    const ScopesAgain inner(none);
+    CHECK(std::string(IndexError("it fails", "").what()).find("while") == std::string::npos);
+  }
+  CHECK(TransformScope::current() == "jvp(f)");
+}
+
+TEST_CASE("memory that another library lends is read in order, and given back behind that") {
+  const standin::Quiet quiet;
+  for (const Device device : {standin::lazy(), standin::delayed()}) {
+    const Buffer theirs = counting(1000).on(device);
+    std::atomic<int> given_back = 0;
+    Buffer copied;
+    {
+      const Buffer lent(
+          lent_storage(theirs.placed().data, 4000, Stream::current(device), [&] { ++given_back; }),
+          theirs.placed());
+      CHECK(lent.device() == device);
+      CHECK(lent.storage().data() != lent.placed().data);
+      if (device == standin::delayed())
+        standin::submit(Stream::current(device),
+                        [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+      copied = lent.copy();
+    }
+    CHECK(given_back == 0);
+    CHECK(values(copied) == values(counting(1000)));
+    Stream::current(device).synchronize();
+    CHECK(given_back == 1);
+  }
+}
+
+TEST_CASE("a stream of another library comes behind ours, and ours behind what it reads") {
+  const standin::Quiet quiet;
+  for (const Device device : {standin::lazy(), standin::delayed()}) {
+    const Stream own = Stream::current(device), theirs = Stream::make(device);
+    const std::int64_t number = foreign_number(theirs).value();
+    const std::size_t before = standin::bytes_in_use();
+    for (int i = 0; i < 30; ++i) {
+      const Buffer copied = Buffer::empty(DType::float32, {1000}, device);
+      standin::run_pending();
+      {
+        const Buffer given = counting(1000).on(device);
+        add_one(given, own);
+        let_foreign_read(given, number);
+        copy(given.placed(), copied.placed(), theirs);
+        note_foreign_read(given.storage(), number);
+      }
+      const Buffer next = counting(1000, 7).on(device);  // takes the memory, if it can
+      theirs.synchronize();
+      CHECK(values(copied) == values(counting(1000, 1)));
+    }
+    CHECK(standin::bytes_in_use() == before);
+    const Buffer given = counting(10).on(device);  // a stream without a handle is waited for
+    let_foreign_read(given, 1);
+    CHECK(own.is_done(own.ticket() - 1));
+  }
 }
 
 TEST_CASE("two threads use one buffer on streams of their own") {

@@ -28,8 +28,8 @@ class StandinKernel final : public Kernel {
     for (const View& view : outputs) to.push_back(translate(aligned(view)));
     if (scratch_bytes() > 0) scratch = translate(scratch);
     submit(launch.stream, [state = state_, from = std::move(from), to = std::move(to), scratch,
-                           launch, examples = SavedExamples::of_this_thread()] {
-      const ExamplesAgain again(examples);
+                           launch, scopes = SavedScopes::of_this_thread()] {
+      const ScopesAgain again(scopes);
       try {
         state->kernel->enqueue(from, to, scratch, {});
       } catch (...) {

@@ -143,6 +143,10 @@ class Queue {
     std::unique_lock lock(mutex_);
     return arrived_.wait_for(lock, most, [&] { return reached_ >= number; });
   }
+  void advance() {
+    if (mode_ == Mode::delayed || !run_one())
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
   void run_all() {
     while (mode_ == Mode::lazy && run_one()) {
     }
@@ -203,6 +207,14 @@ Queues& queues() {
 
 Queue& queue_of(void* stream) { return *static_cast<Queue*>(stream); }
 
+// Any stream may be another library's. There are none without a handle: nullptr.
+Queue* queue_of_number(std::int64_t number) {
+  const std::lock_guard lock(queues().mutex);
+  for (Queue* queue : queues().all)
+    if (std::int64_t(reinterpret_cast<std::uintptr_t>(queue)) == number) return queue;
+  return nullptr;
+}
+
 // Counts down to the one that fails.
 bool fails(int& countdown) { return countdown > 0 && --countdown == 0; }
 
@@ -212,7 +224,8 @@ class StandinDriver final : public plait::Driver {
   std::string_view name() const override { return name_; }
   int num_devices() const override { return 2; }
   std::string describe(Device) const override { return "a stand-in for tests"; }
-  int dlpack_type() const override { return 12; }  // kDLExtDev
+  // Numbers that DLPack has for other kinds: an extension device, and MAIA.
+  int dlpack_type() const override { return mode_ == Mode::lazy ? 12 : 16; }
   bool is_lost(Device) const override { return false; }
 
   void* allocate(Device, std::size_t bytes, void*) override {
@@ -254,6 +267,26 @@ class StandinDriver final : public plait::Driver {
       while (!queue_of(stream).wait(number, std::chrono::milliseconds(1000))) {
       }
     });
+  }
+
+  std::optional<std::int64_t> foreign_number(void* stream) const override {
+    return std::int64_t(reinterpret_cast<std::uintptr_t>(stream));
+  }
+  bool order_foreign(std::int64_t later, void* stream, std::uint64_t number) override {
+    Queue* const foreign = queue_of_number(later);
+    if (foreign) order(foreign, stream, number);
+    return foreign;
+  }
+  bool order_behind_foreign(void* later, std::int64_t stream) override {
+    Queue* const foreign = queue_of_number(stream);
+    if (!foreign) return false;
+    if (faults().order_does_nothing) return true;
+    auto is_there = std::make_shared<std::atomic<bool>>(false);
+    foreign->submit([=] { *is_there = true; });
+    queue_of(later).submit([=] {
+      while (!*is_there) foreign->advance();
+    });
+    return true;
   }
 
   void copy(void* stream, const View& from, const View& to, Between memories) override {

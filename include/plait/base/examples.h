@@ -3,9 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/source.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace plait {
@@ -23,38 +26,43 @@ class ExampleScope {
   static std::vector<std::int64_t> numbers_of(std::span<const std::int64_t> place);
 
  private:
-  friend class SavedExamples;
+  friend class SavedScopes;
   const std::vector<std::int32_t>* rows_;
   std::span<const std::int64_t> sizes_;
   const ExampleScope* outer_;
 };
 
-// The scopes of a thread, for when they are gone: of work that is done later.
-class SavedExamples {
+// The scopes of a thread, for when they are gone: of work that is done later. Those of examples,
+// and what errors name: the line and the transforms.
+class SavedScopes {
  public:
-  static SavedExamples of_this_thread();
+  static SavedScopes of_this_thread();
 
  private:
-  friend class ExamplesAgain;
+  friend class ScopesAgain;
   struct Scope {
     bool has_rows;
     std::vector<std::int32_t> rows;
     std::vector<std::int64_t> sizes;
   };
-  std::vector<Scope> scopes_;  // the innermost first
+  std::vector<Scope> examples_;  // the innermost first
+  std::string transforms_;
+  Source line_;
 };
 
 // While it lives, saved scopes are those of this thread.
-class ExamplesAgain {
+class ScopesAgain {
  public:
-  explicit ExamplesAgain(const SavedExamples& saved);
-  ~ExamplesAgain();
-  ExamplesAgain(const ExamplesAgain&) = delete;
-  ExamplesAgain& operator=(const ExamplesAgain&) = delete;
+  explicit ScopesAgain(const SavedScopes& saved);  // which must outlive it
+  ~ScopesAgain();
+  ScopesAgain(const ScopesAgain&) = delete;
+  ScopesAgain& operator=(const ScopesAgain&) = delete;
 
  private:
-  const ExampleScope* const here_;
-  std::vector<std::unique_ptr<ExampleScope>> scopes_;  // the innermost last
+  const ExampleScope* const examples_here_;
+  const std::string* const transforms_here_;
+  const SourceScope line_;
+  std::vector<std::unique_ptr<ExampleScope>> examples_;  // the innermost last
 };
 
 }  // namespace plait

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <exception>
 
+#include "base/outcome.h"
 #include "primitives/cost.h"
 #include "primitives/spelling.h"
 
@@ -139,6 +140,7 @@ void call_once(const HostCall& call, std::vector<View> inputs, std::vector<View>
   for (std::size_t i = 0; i < num_arguments; ++i)
     arguments.push_back(Array(Buffer::copy_of(inputs[i])));
   const std::string& name = call.function.name();
+  const OutcomeScope own(nullptr);  // what the function does on devices is not this call's work
   const Arrays results = call.function.as<Function>()(arguments);
   if (results.size() != outputs.size())
     throw TreeError("host_call: `" + name + "` returned " + count_text(results.size()) + ", and " +
