@@ -17,9 +17,14 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds spin{20}, first_sleep{20}, longest_sleep{1000};
 constexpr std::size_t line = 64;  // bytes of host memory for a word: a line of its own
 
-CUevent make_event(DeviceState& state) {
+// Set behind what the stream was given to do.
+CUevent record_event(CUstream stream, DeviceState& state) {
+  const DriverApi& api = *driver_api();
   CUevent event = nullptr;
-  state.require(driver_api()->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "make an event");
+  state.require(api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "make an event");
+  const CUresult result = api.cuEventRecord(event, stream);
+  if (result != CUDA_SUCCESS) api.cuEventDestroy(event);
+  state.require(result, "set a mark");
   return event;
 }
 
@@ -47,8 +52,7 @@ void MarkedStream::mark(std::uint64_t number) {
                    "set a mark");
     return;
   }
-  const CUevent event = make_event(state_);
-  state_.require(api.cuEventRecord(event, stream_), "set a mark");
+  const CUevent event = record_event(stream_, state_);
   const std::lock_guard lock(mutex_);
   events_.push_back({number, event});
 }
@@ -106,8 +110,7 @@ void order_behind(CUstream later, CUstream stream, DeviceState& state) {
   CUevent event = nullptr;
   {
     const CurrentContext current(state.device);
-    event = make_event(state);
-    state.require(api.cuEventRecord(event, stream), "set a mark");
+    event = record_event(stream, state);
   }
   const CUresult result = api.cuStreamWaitEvent(later, event, 0);
   api.cuEventDestroy(event);  // once nothing waits for it
