@@ -3,7 +3,8 @@
 // nothing runs when it is submitted, and kernels run on the CPU, in an order by seed (on_cpu).
 //
 // Variables of the environment: STANDIN_SEED seeds pauses of streams and the order of threads; 0:
-// no pauses. STANDIN_MEMORY: bytes of each device.
+// no pauses. STANDIN_MEMORY: bytes of each device. STANDIN_STREAM_VALUES=0: streams neither
+// write values nor wait for them, and say so.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +12,8 @@
 
 // name, result, parameters
 #define STANDIN_CONTROLS(X)                                                                        \
-  /* The n-th call from now on, of this function or of any (nullptr), fails with code, a CUresult, \
-     and does nothing. n = 0: none. */                                                             \
+  /* The n-th call from now on fails with code, a CUresult, and does nothing: of this function, or \
+     (nullptr) of any that neither gives something back nor has to come before. n = 0: none. */    \
   X(standin_fail_call, void, const char*, int, int)                                                \
   X(standin_failed, bool) /* whether it has come to that call */                                   \
   X(standin_calls, long)  /* of all functions */                                                   \

@@ -1,6 +1,7 @@
 // The stand-in's driver: devices, contexts, names of errors.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "state.h"
@@ -52,79 +53,60 @@ const ErrorName* find_error(CUresult code) {
   return nullptr;
 }
 
-// What a CUdevice_attribute is; 0 for what the stand-in does not have.
+// Values of CUdevice_attribute; what is not here is 0.
+struct Attribute {
+  int which, value;
+};
+constexpr Attribute attributes[] = {
+    {1, on_cpu::most_threads_of_block},       // of a block
+    {2, on_cpu::most_threads_of_block},       // .. in x
+    {3, on_cpu::most_threads_of_block},       // .. in y
+    {4, 64},                                  // .. in z
+    {5, 0x7fffffff},                          // blocks in x
+    {6, 65535},                               // .. in y
+    {7, 65535},                               // .. in z
+    {8, int(on_cpu::static_shared_bytes)},    // of a block
+    {10, 32},                                 // lanes of a warp
+    {12, 65536},                              // registers of a block
+    {13, 1'980'000},                          // kHz
+    {16, on_cpu::num_multiprocessors},        //
+    {19, 1},                                  // host memory is seen
+    {31, 1},                                  // kernels side by side
+    {36, 2'619'000},                          // kHz of memory
+    {37, 5120},                               // bits of its bus
+    {38, 50 << 20},                           // bytes of L2
+    {39, on_cpu::threads_of_multiprocessor},  //
+    {40, 3},                                  // engines for copies
+    {41, 1},                                  // one address space
+    {75, 9},                                  // compute capability, major
+    {76, 0},                                  // .. minor
+    {78, 1},                                  // priorities of streams
+    {81, int(on_cpu::shared_bytes_of_multiprocessor)},
+    {82, 65536},                                  // registers of a multiprocessor
+    {90, 1},                                      // preemption
+    {95, 1},                                      // cooperative launches
+    {97, int(on_cpu::shared_bytes_of_block)},     // by choice
+    {106, on_cpu::blocks_of_multiprocessor},      //
+    {111, int(on_cpu::shared_bytes_for_system)},  // of each block
+    {115, 1},                                     // pools of memory
+};
+
 int attribute(int which) {
-  switch (which) {
-    case 1:  // threads of a block
-    case 2:  // .. in x
-    case 3:
-      return on_cpu::most_threads_of_block;  // .. in y
-    case 4:
-      return 64;  // .. in z
-    case 5:
-      return 0x7fffffff;  // blocks in x
-    case 6:               // .. in y
-    case 7:
-      return 65535;  // .. in z
-    case 8:
-      return int(on_cpu::static_shared_bytes);  // of a block
-    case 10:
-      return 32;  // lanes of a warp
-    case 12:
-      return 65536;  // registers of a block
-    case 13:
-      return 1'980'000;  // kHz
-    case 16:
-      return on_cpu::num_multiprocessors;
-    case 19:
-      return 1;  // host memory is seen
-    case 31:
-      return 1;  // kernels side by side
-    case 36:
-      return 2'619'000;  // kHz of memory
-    case 37:
-      return 5120;  // bits of its bus
-    case 38:
-      return 50 << 20;  // bytes of L2
-    case 39:
-      return on_cpu::threads_of_multiprocessor;
-    case 40:
-      return 3;  // copy engines
-    case 41:
-      return 1;  // one address space
-    case 75:
-      return 9;  // capability, major
-    case 76:
-      return 0;  // .. minor
-    case 78:
-      return 1;  // priorities
-    case 81:
-      return int(on_cpu::shared_bytes_of_multiprocessor);
-    case 82:
-      return 65536;  // registers of an SM
-    case 90:
-      return 1;  // preemption
-    case 92:     // writes and waits
-    case 93:
-    case 95:
-      return 1;  // cooperative launches
-    case 97:
-      return int(on_cpu::shared_bytes_of_block);
-    case 106:
-      return on_cpu::blocks_of_multiprocessor;
-    case 111:
-      return int(on_cpu::shared_bytes_for_system);
-    case 115:  // pools
-    case 122:
-      return 1;  // .. of 64 bits
-    default:
-      return 0;
-  }
+  // Values that streams write and wait for.
+  if (which == 92 || which == 93 || which == 122) return has_stream_values();
+  for (const Attribute& attribute : attributes)
+    if (attribute.which == which) return attribute.value;
+  return 0;
 }
 
 bool is_device(CUdevice device) { return device >= 0 && device < num_devices; }
 
 }  // namespace
+
+bool has_stream_values() {
+  static const char* const text = std::getenv("STANDIN_STREAM_VALUES");
+  return text == nullptr || std::strcmp(text, "0") != 0;
+}
 
 CUcontext current_context() { return contexts.empty() ? nullptr : contexts.back(); }
 

@@ -86,7 +86,7 @@ STANDIN_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
 STANDIN_EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   STANDIN_CALL();
   const auto object = state().execs.find(exec);
-  const auto on = state().streams.find(stream);
+  const auto on = find_stream(stream);
   if (object == nullptr || on == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult refused = refuse_of_capturing(*on)) return refused;
   const unsigned random = unsigned(seed() * 7919 + state().num_launches++) + 1;

@@ -55,7 +55,7 @@ char* memory_at(CUcontext context, std::uint64_t address, std::size_t bytes, con
 }
 
 CUresult copy(CUstream stream, std::uint64_t from, std::uint64_t to, std::size_t bytes) {
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (bytes == 0) return CUDA_SUCCESS;
   return submit(*object, {memcpy_node,
@@ -181,7 +181,7 @@ STANDIN_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t bytes) {
 STANDIN_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, std::size_t bytes,
                                                 CUmemoryPool pool, CUstream stream) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   const auto from = state().pools.find(pool);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (from == nullptr || bytes == 0 || from->device != object->context->device)
@@ -202,7 +202,7 @@ STANDIN_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, std::size_
 
 STANDIN_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult refused = refuse_of_capturing(*object)) return refused;
   auto freed = std::make_shared<Freed>();
@@ -249,7 +249,7 @@ STANDIN_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, s
   const auto host = reinterpret_cast<std::uint64_t>(from);
   if (device_of(host) >= 0) return CUDA_ERROR_INVALID_VALUE;
   if (pinned().has(host, bytes)) return copy(stream, host, to, bytes);
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto saved = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
   return submit(*object, {memcpy_node,
@@ -268,7 +268,7 @@ STANDIN_EXPORT CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::si
   if (device_of(from) < 0 || to == nullptr || device_of(host) >= 0) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = copy(stream, from, host, bytes);
   if (result != CUDA_SUCCESS || pinned().has(host, bytes)) return result;
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (const CUresult refused = refuse_of_capturing(*object)) return refused;
   object->queue->wait();
   return object->context->error;
@@ -294,7 +294,7 @@ STANDIN_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, 
 STANDIN_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes,
                                         CUstream stream) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (device_of(to) < 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return CUDA_SUCCESS;

@@ -233,7 +233,7 @@ STANDIN_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
 // In one dimension: the language of plait's kernels has no more.
 static CUresult launch(CUfunction function, std::initializer_list<unsigned> others,
                        on_cpu::Launch launch, CUstream stream, void** params, void** extra) {
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   for (const unsigned size : others)
     if (size != 1) return size == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;

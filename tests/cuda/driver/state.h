@@ -172,6 +172,8 @@ class Handles {
 // Never destroyed: streams run until the process ends.
 struct State {
   CUctx_st contexts[num_devices];
+  std::once_flag made[num_devices];
+  std::shared_ptr<CUstream_st> default_streams[num_devices];
   Handles<CUstream_st> streams;
   Handles<CUevent_st> events;
   Handles<CUmod_st> modules;
@@ -185,6 +187,8 @@ struct State {
   State();
 };
 State& state();
+// One of those, or the default stream of the current context, which has a number for a handle.
+std::shared_ptr<CUstream_st> find_stream(CUstream stream);
 
 // The call of a function; what it returns at once unless all is well. Calls that need a context
 // need one of a device that is not lost.
@@ -194,6 +198,7 @@ CUresult begin_call(const char* name, Needs needs = Needs::context);
   if (const CUresult early = begin_call(__func__ __VA_OPT__(, ) __VA_ARGS__)) return early
 
 CUcontext current_context();
+bool has_stream_values();  // whether streams write and wait for values
 // A failure on a device, which is lost by it.
 void lose(int device, CUresult error, const std::string& text);
 

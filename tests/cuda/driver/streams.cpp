@@ -24,7 +24,7 @@ void record(CUstream_st& stream, Work work) {
 
 void leave(const std::shared_ptr<Capture>& capture) {
   for (const CUstream handle : capture->streams)
-    if (const auto stream = state().streams.find(handle)) {
+    if (const auto stream = find_stream(handle)) {
       stream->capture = nullptr;
       stream->last.clear();
     }
@@ -52,8 +52,9 @@ std::uint64_t* value_at(std::uint64_t address) {
 
 CUresult submit_value(CUstream handle, std::uint64_t address,
                       std::function<void(std::uint64_t*, CUcontext)> work) {
-  const auto stream = state().streams.find(handle);
+  const auto stream = find_stream(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!has_stream_values()) return CUDA_ERROR_NOT_SUPPORTED;
   if (address % 8 != 0) return CUDA_ERROR_INVALID_VALUE;
   return submit(*stream, {values_node,
                           [address, work = std::move(work), context = stream->context] {
@@ -66,7 +67,27 @@ CUresult submit_value(CUstream handle, std::uint64_t address,
                           {}});
 }
 
+std::shared_ptr<CUstream_st> make_stream(CUcontext context) {
+  static std::atomic<unsigned> number{1};
+  auto made = std::make_shared<CUstream_st>();
+  made->context = context;
+  made->queue = std::make_shared<Queue>(number++);
+  made->queue->start();
+  return made;
+}
+
+bool is_default(CUstream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+
 }  // namespace
+
+// The three kinds of it are one here, and wait for no other stream.
+std::shared_ptr<CUstream_st> find_stream(CUstream stream) {
+  if (!is_default(stream)) return state().streams.find(stream);
+  const int device = current_context()->device;
+  std::call_once(state().made[device],
+                 [&] { state().default_streams[device] = make_stream(&state().contexts[device]); });
+  return state().default_streams[device];
+}
 
 CUresult submit(CUstream_st& stream, Work work) {
   const std::lock_guard lock(state().capturing);
@@ -112,12 +133,7 @@ CUresult refuse_of_capturing(CUstream_st& stream) {
 STANDIN_EXPORT CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
   STANDIN_CALL();
   if (stream == nullptr || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-  static std::atomic<unsigned> number{1};
-  auto made = std::make_shared<CUstream_st>();
-  made->context = current_context();
-  made->queue = std::make_shared<Queue>(number++);
-  made->queue->start();
-  *stream = state().streams.add(std::move(made));
+  *stream = state().streams.add(make_stream(current_context()));
   return CUDA_SUCCESS;
 }
 
@@ -135,7 +151,7 @@ STANDIN_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 
 STANDIN_EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult refused = refuse_of_capturing(*object)) return refused;
   if (const CUresult refused = refuse_in_captures()) return refused;
@@ -146,7 +162,7 @@ STANDIN_EXPORT CUresult cuStreamSynchronize(CUstream stream) {
 
 STANDIN_EXPORT CUresult cuStreamQuery(CUstream stream) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult refused = refuse_of_capturing(*object)) return refused;
   if (!object->queue->is_done()) return CUDA_ERROR_NOT_READY;
@@ -169,7 +185,7 @@ STANDIN_EXPORT CUresult cuEventDestroy_v2(CUevent event) {
 STANDIN_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
   STANDIN_CALL();
   const auto object = state().events.find(event);
-  const auto on = state().streams.find(stream);
+  const auto on = find_stream(stream);
   if (object == nullptr || on == nullptr || object->context != on->context)
     return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(state().capturing);
@@ -220,7 +236,7 @@ STANDIN_EXPORT CUresult cuEventSynchronize(CUevent event) {
 
 STANDIN_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   const auto of = state().events.find(event);
   if (object == nullptr || of == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(state().capturing);
@@ -273,9 +289,10 @@ STANDIN_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr
 
 STANDIN_EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (mode < 0 || mode > 2) return CUDA_ERROR_INVALID_VALUE;
+  if (is_default(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   const std::lock_guard lock(state().capturing);
   if (const CUresult refused = refuse_of_capturing(*object)) return refused;
   auto capture = std::make_shared<Capture>();
@@ -293,7 +310,7 @@ STANDIN_EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
 // Whether what other streams recorded is known to the stream that the capture began in.
 static bool is_joined(const Capture& capture) {
   std::set<CUgraphNode> known;
-  std::vector<CUgraphNode> next = state().streams.find(capture.origin)->last;
+  std::vector<CUgraphNode> next = find_stream(capture.origin)->last;
   while (!next.empty()) {
     const CUgraphNode node = next.back();
     next.pop_back();
@@ -305,7 +322,7 @@ static bool is_joined(const Capture& capture) {
 
 STANDIN_EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(state().capturing);
   const auto capture = object->capture;
@@ -328,7 +345,7 @@ STANDIN_EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 
 STANDIN_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int* status) {
   STANDIN_CALL();
-  const auto object = state().streams.find(stream);
+  const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(state().capturing);
   *status = object->capture == nullptr    ? CU_STREAM_CAPTURE_STATUS_NONE
