@@ -36,7 +36,7 @@
 namespace plait::compile_passes {
 namespace {
 
-// Loop programs run on the CPU, and call kernels there.
+// Loop programs of the CPU call kernels.
 constexpr Device host;
 
 // A kernel of what neither compiles slowly nor is a loop itself.
@@ -54,6 +54,8 @@ std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const S
       return backend->compile(program, {host, strides});
   return nullptr;
 }
+
+std::shared_ptr<const Kernel> no_kernel(const Jaxpr&, std::span<const Sizes64>) { return nullptr; }
 
 // What one thread does in a step beside its calls, in operations.
 double work_beside_calls(const codegen::Block& block) {
@@ -87,35 +89,39 @@ bool are_long_beside_calls(const codegen::Block& block) {
 
 using Operands = std::span<const Aval>;
 
-codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides,
+codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Device device,
                        const KeepWhole& keep) {
-  const std::vector<const Backend*> libraries = backends_of(host, Preference::library);
+  const std::vector<const Backend*> libraries =
+      device.is_host() ? backends_of(host, Preference::library) : std::vector<const Backend*>();
   // The steps of a loop wait for each other; where there is none, lanes are better than lists.
   constexpr std::int64_t few_without_loops = 4;
   const bool has_loops = std::any_of(
       group->equations.begin(), group->equations.end(),
       [](const Equation& equation) { return has_loop_body(equation) || runs_examples(equation); });
-  return codegen::lower(group, strides,
-                        {[&](const Jaxpr& body) { return simplify_program(body, keep); },
-                         [&](const Equation& equation, Operands inputs, Operands outputs) {
-                           return is_claimed(libraries, equation, inputs, outputs, host);
-                         },
-                         kernel_for, has_loops ? loops::few : few_without_loops});
+  return codegen::lower(
+      group, strides,
+      {[&](const Jaxpr& body) { return simplify_program(body, keep); },
+       [&](const Equation& equation, Operands inputs, Operands outputs) {
+         return is_claimed(libraries, equation, inputs, outputs, host);
+       },
+       device.is_host() ? kernel_for : no_kernel, has_loops ? loops::few : few_without_loops});
 }
 
 // Examples in the steps of a loop that may go their own ways do all that any of them does, if all
 // of that can be written, else one after the other what each of them does.
-codegen::Lowered lower_examples(const Jaxpr& group, std::span<const Sizes64> strides) {
+codegen::Lowered lower_examples(const Jaxpr& group, std::span<const Sizes64> strides,
+                                Device device) {
   bool go_apart = false;
   codegen::Lowered together =
-      lower(group, strides, [&](const Equation& equation, Operands, Operands) {
+      lower(group, strides, device, [&](const Equation& equation, Operands, Operands) {
         go_apart |= *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
         return false;
       });
   if (together.program || !go_apart) return together;
-  codegen::Lowered apart = lower(group, strides, [](const Equation& equation, Operands, Operands) {
-    return *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
-  });
+  codegen::Lowered apart =
+      lower(group, strides, device, [](const Equation& equation, Operands, Operands) {
+        return *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
+      });
   return apart.program ? apart : together;
 }
 
@@ -159,13 +165,14 @@ std::optional<int> count_loops_apart(const codegen::Block& body) {
   return loops;
 }
 
-codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
-  codegen::Lowered lowered = lower_examples(group, strides);
+codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Device device) {
+  codegen::Lowered lowered = lower_examples(group, strides, device);
   if (!lowered.program) return lowered;
   codegen::LoopProgram& program = *lowered.program;
   codegen::move_invariants(program);
   bring_loops_together(program);
   lowered.loops_apart = count_loops_apart(program.body);
+  if (!device.is_host()) return lowered;
   bring_passes_together(program);
   codegen::take_in_rows(program);
   codegen::join_short_rows(program);
@@ -177,7 +184,8 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   return lowered;
 }
 
-// What equations make that others read too, from what reads every var of the program.
+}  // namespace
+
 std::vector<int> results_of(const Jaxpr& program, std::span<const int> uses,
                             std::span<const int> equations) {
   std::unordered_map<int, int> inner_uses;
@@ -190,8 +198,6 @@ std::vector<int> results_of(const Jaxpr& program, std::span<const int> uses,
       if (uses[std::size_t(var.id)] > inner_uses[var.id]) results.push_back(var.id);
   return results;
 }
-
-}  // namespace
 
 bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int> equations) {
   std::sort(equations.begin(), equations.end());
@@ -264,26 +270,29 @@ std::vector<Sizes64> inputs_as_read(const Jaxpr& group, std::span<const Sizes64>
 
 // A loop is asked for several times in turn: by each backend, as one that may be claimed and as a
 // group.
-SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides) {
+SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides, Device device) {
   struct Entry {
     Jaxpr group;
     std::vector<Sizes64> strides;
+    Device device;
     SharedLowered program;
   };
   static thread_local std::array<Entry, 8> entries;
   Entry& entry = entries[group.hash() % entries.size()];
-  if (entry.group && entry.group == group && std::ranges::equal(entry.strides, strides))
+  if (entry.group && entry.group == group && entry.device == device &&
+      std::ranges::equal(entry.strides, strides))
     return entry.program;
-  SharedLowered program = std::make_shared<const codegen::Lowered>(lower(group, strides));
+  SharedLowered program = std::make_shared<const codegen::Lowered>(lower(group, strides, device));
   // Host functions are released by their owner, not by the cache of a thread.
-  if (!holds_callable(group)) entry = {group, {strides.begin(), strides.end()}, program};
+  if (!holds_callable(group)) entry = {group, {strides.begin(), strides.end()}, device, program};
   return program;
 }
 
 SharedLowered loop_program(const Jaxpr& group) { return loop_program(group, dense_inputs(group)); }
 
-SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs) {
-  return loop_program(codegen::program_of(equation, inputs));
+SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs, Device device) {
+  const Jaxpr group = codegen::program_of(equation, inputs);
+  return loop_program(group, dense_inputs(group), device);
 }
 
 }  // namespace plait::compile_passes

@@ -14,11 +14,18 @@ std::vector<Sizes64> dense_inputs(const Jaxpr& group);
 std::vector<Sizes64> inputs_as_read(const Jaxpr& group, std::span<const Sizes64> given);
 
 // The loop program of a group whose inputs lie in memory by these strides, or why there is none.
-SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides);
+// That of another device than the CPU calls no kernels, and its loops are as many threads like
+// them: rows come together, but no loop is cut or joined for caches and vectors.
+SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides,
+                           Device device = {});
 // Those of a group, or of one equation, whose inputs lie dense.
 SharedLowered loop_program(const Jaxpr& group);
-SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs);
+SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs,
+                           Device device = {});
 
+// What equations make that others read too, from what reads every var of the program.
+std::vector<int> results_of(const Jaxpr& program, std::span<const int> uses,
+                            std::span<const int> equations);
 // Whether loops of a program become one loop, in which what one of them makes for another one is
 // still in the cache. equations: theirs and the views between them. uses: of every var.
 bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int> equations);

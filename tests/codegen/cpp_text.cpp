@@ -2,22 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpp_text.h"
 
-#include <plait/base/internal_error.h>
-#include <plait/base/pack.h>
-#include <plait/primitives/emitted.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/spelling.h>
-#include <plait/trace/array.h>
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
-#include <cmath>
-#include <limits>
-#include <map>
 #include <unordered_map>
 
 #include "codegen/calls.h"
+#include "codegen/scalar_text.h"
 
 namespace plait::codegen {
 namespace {
@@ -25,139 +16,6 @@ namespace {
 using Kind = Statement::Kind;
 
 constexpr int parts = 8;  // of a combination: see NOTE: [reduction order]
-
-std::string type_of(DType dtype) {
-  constexpr const char* names[] = {"bool",     "int8_t",   "int16_t",  "int",       "long",
-                                   "uint8_t",  "uint16_t", "unsigned", "uint64_t",  "float16",
-                                   "bfloat16", "float",    "double",   "complex64", "complex128"};
-  static_assert(std::size(names) == std::size_t(num_dtypes));
-  return names[int(dtype)];
-}
-
-// --- Numbers -------------------------------------------------------------------------------------
-
-template <class Number, class... Base>
-std::string digits_of(Number number, Base... base) {
-  char digits[40];
-  return {digits, std::to_chars(digits, std::end(digits), number, base...).ptr};
-}
-
-template <class T>
-std::string real_text(T value) {
-  constexpr bool is_float = sizeof(T) == 4;
-  if (std::isnan(value))
-    return "std::bit_cast<" + type_of(dtype_of<T>()) + ">(0x" +
-           digits_of(std::bit_cast<BitsOf<T>>(value), 16) + ")";
-  if (std::isinf(value))
-    return std::string(value < 0 ? "-" : "") + (is_float ? "HUGE_VALF" : "HUGE_VAL");
-  const std::string text = digits_of(value);
-  const bool is_whole = text.find_first_of(".e") == std::string::npos;
-  return text + (is_whole ? ".0" : "") + (is_float ? "f" : "");
-}
-
-template <class T>
-std::string integer_text(T value) {
-  const std::string type = type_of(dtype_of<T>());
-  if (std::is_signed_v<T> && value == std::numeric_limits<T>::min())
-    return "std::numeric_limits<" + type + ">::min()";
-  if (sizeof(T) < 4) return type + "(" + digits_of(value) + ")";
-  return digits_of(value) + (std::is_signed_v<T> ? "" : "u") + (sizeof(T) == 8 ? "L" : "");
-}
-
-// With the type that the text has for them, so that functions find theirs.
-template <class T>
-std::string text_of(T value) {
-  if constexpr (std::is_same_v<T, bool>)
-    return value ? "true" : "false";
-  else if constexpr (std::is_integral_v<T>)
-    return integer_text(value);
-  else if constexpr (std::is_floating_point_v<T>)
-    return real_text(value);
-  else if constexpr (is_complex_v<T>)
-    return type_of(dtype_of<T>()) + "(" + text_of(value.real()) + ", " + text_of(value.imag()) +
-           ")";
-  else
-    return type_of(dtype_of<T>()) + "(" + text_of(float(value)) + ")";
-}
-
-std::string text_of(const Literal& literal) {
-  const Buffer buffer = Array::literal(literal).buffer();
-  return visit_dtype(literal.dtype, [&](auto zero) {
-    return text_of(*static_cast<const decltype(zero)*>(buffer.data()));
-  });
-}
-
-// --- Elementwise primitives ----------------------------------------------------------------------
-
-// As C++ writes them that has an operator for them; the others are functions of the same names.
-const std::map<std::string, std::string>& operators() {
-  static const std::map<std::string, std::string> operators = {
-      {"add", "+"},         {"sub", "-"},        {"mul", "*"},        {"div", "/"}, {"eq", "=="},
-      {"ne", "!="},         {"lt", "<"},         {"le", "<="},        {"gt", ">"},  {"ge", ">="},
-      {"bitwise_and", "&"}, {"bitwise_or", "|"}, {"bitwise_xor", "^"}};
-  return operators;
-}
-
-// An expression of numbers from the function of plait::lax that makes the equation.
-class ScalarWriter final : public EquationWriter {
- public:
-  ScalarWriter(const JaxprData& jaxpr, const Equation& equation,
-               const std::vector<std::string>& names)
-      : EquationWriter(jaxpr, equation), names_(names) {}
-
-  bool is_python() const override { return false; }
-  std::string call(const std::string& function,
-                   const std::vector<std::string>& arguments) const override {
-    const DType dtype = operand_dtype(0);
-    if (function == "select") return arguments[0] + " ? " + arguments[1] + " : " + arguments[2];
-    if (function == "convert_element_type") {
-      const bool by_type = converts(params().get<DType>("dtype"));
-      return (by_type ? arguments[1] : "lax::convert<" + arguments[1] + ">") + "(" + arguments[0] +
-             ")";
-    }
-    if (function == "bitcast_convert_type")
-      return "std::bit_cast<" + arguments[1] + ">(" + arguments[0] + ")";
-    if (function == "bitwise_not") return (is_bool(dtype) ? "!" : "~") + arguments[0];
-    if (function == "neg")
-      return arguments[0].starts_with('-') ? "-(" + arguments[0] + ")" : "-" + arguments[0];
-    const auto found = operators().find(function);
-    if (found != operators().end() && has_operator(function, dtype))
-      return arguments[0] + " " + found->second + " " + arguments[1];
-    return "lax::" + function + "(" + joined(arguments) + ")";
-  }
-  std::string atom(const Atom& atom) const override { return names_[std::size_t(atom.var().id)]; }
-  std::string number(const Atom& number) const override { return atom(number); }
-  std::string list(const std::vector<std::string>& items) const override {
-    return "{" + joined(items) + "}";
-  }
-  std::string text(Dim dim) const override { return std::to_string(dim.constant()); }
-  std::string text(DType dtype) const override { return type_of(dtype); }
-  std::string shape(const Shape& shape) const override { return integers(shape); }
-  std::string integers(const Shape& shape) const override { return shape.to_string(); }
-  std::string truth(bool value) const override { return value ? "true" : "false"; }
-
- private:
-  // Whether C++ converts the operand as cast does.
-  bool converts(DType to) const {
-    const auto is_plain = [](DType dtype) {
-      return is_integer(dtype) || dtype == DType::float32 || dtype == DType::float64;
-    };
-    const DType from = operand_dtype(0);
-    return is_plain(from) && is_plain(to) && (is_integer(from) || is_floating(to));
-  }
-  // Whether the operator of C++ means the same.
-  static bool has_operator(const std::string& function, DType dtype) {
-    if (function == "div") return is_floating(dtype);
-    const bool is_linear = function == "add" || function == "sub";
-    return !is_complex(dtype) || is_linear || function == "eq" || function == "ne";
-  }
-  static std::string joined(const std::vector<std::string>& items) {
-    std::string text;
-    for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-    return text;
-  }
-  const std::vector<std::string>& names_;
-};
 
 // --- Statements ----------------------------------------------------------------------------------
 
@@ -187,22 +45,19 @@ class TextWriter {
     indent_.resize(indent_.size() - 2);
     line("}");
   }
-  static std::string number(std::int64_t value) {
-    constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-    return value == least ? text_of(value) : std::to_string(value);
-  }
+  static std::string number(std::int64_t value) { return integer_text(value); }
 
   DType dtype(Value value) const { return program_.dtypes[std::size_t(value)]; }
   std::string name(Value value) const {
     const auto found = literals_.find(value);
-    return found == literals_.end() ? "v" + number(value) : text_of(found->second);
+    return found == literals_.end() ? "v" + number(value) : literal_text(found->second);
   }
   // An index, where its type is known.
   std::string index_name(Value value) const {
     const auto found = literals_.find(value);
     return found == literals_.end() ? "v" + number(value) : number(found->second.integer);
   }
-  std::string type(Value value) const { return type_of(dtype(value)); }
+  std::string type(Value value) const { return type_text(dtype(value)); }
   void define(Value value, const std::string& expression) {
     line("const " + type(value) + " " + name(value) + " = " + expression + ";");
   }
@@ -218,7 +73,7 @@ class TextWriter {
     static constexpr const char* spaces[] = {"operand ", "result ", "the frame", "counts"};
     const bool is_operand = m.space == Memory::Space::operand;
     line((is_operand ? "const auto m" : "auto m") + number(std::int64_t(memory)) +
-         " = static_cast<" + (is_operand ? "const " : "") + type_of(m.dtype) + "*>(memory[" +
+         " = static_cast<" + (is_operand ? "const " : "") + type_text(m.dtype) + "*>(memory[" +
          number(std::int64_t(memory)) + "]);  // " + spaces[int(m.space)] +
          (m.has_index() ? number(m.index) : "") + ": " + number(m.size) +
          (m.size == 1 ? " element" : " elements"));
@@ -248,28 +103,6 @@ class TextWriter {
     return "m" + number(place.memory) + "[" + offset(place, further) + "]";
   }
 
-  std::string expression(const Primitive& primitive, const Params& params,
-                         const std::vector<DType>& dtypes,
-                         const std::vector<std::string>& names) const {
-    JaxprData jaxpr;
-    Equation equation;
-    equation.primitive = &primitive;
-    // A number is what it is: weakness is of arrays.
-    equation.params = params.find("weak") ? params.with("weak", false) : params;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      jaxpr.avals.push_back({{}, dtypes[i], false});
-      equation.inputs.push_back(Var{int(i)});
-    }
-    const Spelling::Rule* rule = Spelling::table().find(primitive);
-    // What no function of users binds is a function of its name.
-    if (primitive == fma_p || primitive == threefry_p)
-      return ScalarWriter(jaxpr, equation, names).call(std::string(primitive.name()), names);
-    const auto spelt = rule ? (*rule)(ScalarWriter(jaxpr, equation, names)) : std::nullopt;
-    if (!spelt)
-      throw InternalError("the primitive " + std::string(primitive.name()) + " has no text in C++");
-    return *spelt;
-  }
-
   void write(const Block& block) {
     for (const Statement& s : block) write(s);
   }
@@ -283,7 +116,7 @@ class TextWriter {
           dtypes.push_back(dtype(operand));
           names.push_back(name(operand));
         }
-        return define(s.value, expression(*s.primitive, s.params, dtypes, names));
+        return define(s.value, scalar_text(*s.primitive, s.params, dtypes, names));
       }
       case Kind::load:
         return define(s.value, element(s.place));
@@ -447,7 +280,7 @@ class TextWriter {
   }
   std::string both(const Statement& s, const std::string& a, const std::string& b) const {
     const DType of = dtype(s.value);
-    return expression(*s.primitive == dot_general_p ? add_p : *s.primitive, {}, {of, of}, {a, b});
+    return scalar_text(*s.primitive == dot_general_p ? add_p : *s.primitive, {}, {of, of}, {a, b});
   }
   void combine_in_order(const Statement& s) {
     declare(s.value, name(s.operands[0]));
@@ -498,6 +331,20 @@ std::string cpp_text(const LoopProgram& program, std::string_view function_name)
   return TextWriter(program, function_name).take();
 }
 
-std::string_view cpp_text_beginning() { return "#include \"codegen/scalar_functions.h\"\n\n"; }
+std::string_view cpp_text_beginning() {
+  return R"(#include "backends/cuda/device/plait/functions.h"
+
+#include <algorithm>
+
+// How a text calls a kernel: nothing, or that it failed.
+using Call = bool(void* calls, long number, void* const* places);
+
+template <class T>
+void swap_elements(T* a, T* b, long count) {
+  std::swap_ranges(a, a + count, b);
+}
+
+)";
+}
 
 }  // namespace plait::codegen

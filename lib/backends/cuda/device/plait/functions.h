@@ -1,9 +1,10 @@
-// What the text of loop programs calls (cpp_text.h): functions of plait::lax over one number, with
-// the bits of their kernels. 16-bit floats are computed as float and rounded once; integers wrap,
-// for which the text is compiled with -fwrapv.
+// What the text of loop programs calls (codegen/scalar_text.h): functions of plait::lax over one
+// number, with the bits of their kernels. 16-bit floats are computed as float and rounded once.
 //
 // The mathematics is base/math; what C++ leaves open, such as division by zero, is written out here
 // a second time, apart from the blocks in lib/primitives that it is compared with.
+//
+// Compilers of kernels read it too, with the few headers that they have: see std.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,6 +17,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+
+// Not inlined by compilers of the host: a text of hundreds of calls stays small.
+#ifdef __CUDACC_RTC__
+#define PLAIT_CALLED inline
+#else
+#define PLAIT_CALLED [[gnu::noinline]]
+#endif
 
 namespace plait {
 
@@ -47,8 +55,20 @@ bool operator==(T x, T y) {
   return float(x) == float(y);
 }
 template <Half T>
-auto operator<=>(T x, T y) {
-  return float(x) <=> float(y);
+bool operator<(T x, T y) {
+  return float(x) < float(y);
+}
+template <Half T>
+bool operator<=(T x, T y) {
+  return float(x) <= float(y);
+}
+template <Half T>
+bool operator>(T x, T y) {
+  return float(x) > float(y);
+}
+template <Half T>
+bool operator>=(T x, T y) {
+  return float(x) >= float(y);
 }
 
 }  // namespace plait
@@ -58,10 +78,9 @@ namespace lax {
 using plait::Half;
 using plait::is_complex_v;
 
-// Never inlined: a text of hundreds of calls stays small.
 #define PLAIT_UNARY(function)                    \
   template <class T>                             \
-  [[gnu::noinline]] T function(T x) {            \
+  PLAIT_CALLED T function(T x) {                 \
     if constexpr (Half<T>)                       \
       return T(plait::math::function(float(x))); \
     else                                         \
@@ -85,7 +104,7 @@ PLAIT_UNARY(digamma)
 #undef PLAIT_UNARY
 
 template <class T>
-[[gnu::noinline]] T atan2(T y, T x) {
+PLAIT_CALLED T atan2(T y, T x) {
   if constexpr (Half<T>)
     return T(plait::math::atan2(float(y), float(x)));
   else
@@ -93,7 +112,7 @@ template <class T>
 }
 
 template <class T>
-[[gnu::noinline]] T pow(T x, T y) {
+PLAIT_CALLED T pow(T x, T y) {
   if constexpr (Half<T>) {
     return T(plait::math::pow(float(x), float(y)));
   } else if constexpr (std::is_integral_v<T>) {
@@ -121,6 +140,19 @@ inline std::uint64_t threefry(std::uint32_t k0, std::uint32_t k1, std::uint32_t 
   return std::uint64_t(x) << 32 | y;
 }
 
+// Where signed integers that overflow are undefined: they wrap.
+template <class T>
+T add(T x, T y) {
+  return T(plait::wrapping(x) + plait::wrapping(y));
+}
+template <class T>
+T sub(T x, T y) {
+  return T(plait::wrapping(x) - plait::wrapping(y));
+}
+template <class T>
+T neg(T x) {
+  return T(-plait::wrapping(x));
+}
 template <class T>
 T mul(T x, T y) {
   return plait::product(x, y);
@@ -278,15 +310,3 @@ using plait::bfloat16;
 using plait::complex128;
 using plait::complex64;
 using plait::float16;
-
-// How a text calls a kernel: nothing, or that it failed.
-using Call = bool(void* calls, long number, void* const* places);
-
-template <class T>
-void swap_elements(T* a, T* b, long count) {
-  for (long i = 0; i < count; ++i) {
-    const T held = a[i];
-    a[i] = b[i];
-    b[i] = held;
-  }
-}

@@ -1,0 +1,143 @@
+// See kernel.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel.h"
+
+#include <plait/base/error.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "codegen/walk.h"
+#include "compile/loop_programs.h"
+#include "driver.h"
+#include "modules.h"
+
+namespace plait::cuda {
+namespace {
+
+// Longer ones take seconds to compile.
+constexpr std::size_t most_statements_of_text = 4000;
+constexpr std::int64_t alignment = 256;
+constexpr std::size_t most_parameters = 500;  // of 4 KiB
+
+bool calls_kernels(const codegen::LoopProgram& program) {
+  bool calls = false;
+  codegen::for_each_statement(program.body, [&](const codegen::Statement& s) {
+    calls = calls || s.kind == codegen::Statement::Kind::call;
+  });
+  return calls;
+}
+
+class ProgramKernel final : public Kernel {
+ public:
+  ProgramKernel(std::shared_ptr<const Staged> staged, Device device, Sizes sizes)
+      : staged_(std::move(staged)), text_(text_of(*staged_, "stage", sizes)) {
+    using Space = codegen::Memory::Space;
+    for (const codegen::Memory& memory : staged_->program.memories) {
+      const bool is_own = !memory.has_index();
+      places_.push_back({memory.space, is_own ? frame_bytes_ : memory.index});
+      if (!is_own) continue;
+      frame_bytes_ += (memory.size * size_of(memory.dtype) + alignment - 1) / alignment * alignment;
+      counts_.push_back(memory.space == Space::counts);
+    }
+    has_checks_ = !text_.checks.empty();
+    failed_at_ = frame_bytes_;
+    if (has_checks_) frame_bytes_ += alignment;
+    std::string source(text_beginning());
+    for (const KernelText& kernel : text_.kernels) source += kernel.text + "\n";
+    module_.emplace(device, std::move(source));
+  }
+
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch& launch) const override {
+    const CurrentContext current(launch.stream.device());
+    const DriverApi& driver = *driver_api();
+    const CUstream stream = stream_of(launch.stream);
+    std::call_once(loaded_, [&] {
+      for (const KernelText& kernel : text_.kernels)
+        functions_.push_back(module_->get().function(kernel.name));
+    });
+    char* const frame = static_cast<char*>(scratch);
+    void* failed = frame + failed_at_;
+    if (has_checks_)
+      check(driver.cuMemsetD8Async(CUdeviceptr(failed), 0, sizeof(int), stream), "clear memory");
+    std::vector<void*> memory;
+    for (const Place& place : places_)
+      memory.push_back(
+          place.space == codegen::Memory::Space::operand  ? inputs[std::size_t(place.at)].data
+          : place.space == codegen::Memory::Space::result ? outputs[std::size_t(place.at)].data
+                                                          : frame + place.at);
+    Failure* failure = launch.failure;
+    int step = launch.step + 1;
+    for (std::size_t i = 0; i < text_.kernels.size(); ++i) {
+      const KernelText& kernel = text_.kernels[i];
+      std::vector<void*> parameters;
+      for (const int number : kernel.memories) parameters.push_back(&memory[std::size_t(number)]);
+      if (kernel.has_checks || kernel.is_guarded) parameters.push_back(&failed);
+      if (kernel.has_checks) parameters.insert(parameters.end(), {&failure, &step});
+      for (const std::int64_t& size : kernel.sizes)
+        parameters.push_back(const_cast<std::int64_t*>(&size));
+      check(driver.cuLaunchKernel(functions_[i], unsigned(kernel.blocks), 1, 1,
+                                  unsigned(kernel.threads), 1, 1, 0, stream, parameters.data(),
+                                  nullptr),
+            "start a kernel");
+    }
+  }
+
+  std::exception_ptr error_of(const Failure& failure) const override {
+    try {
+      codegen::raise(*text_.checks.at(std::size_t(failure.code - 1)), failure.values[0]);
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+  std::int64_t scratch_bytes() const override { return frame_bytes_; }
+  bool is_capturable() const override { return true; }
+  bool is_whole() const override { return true; }
+  std::string note() const override {
+    const std::size_t count = text_.kernels.size();
+    return count == 1 ? "one kernel" : std::to_string(count) + " kernels";
+  }
+
+ private:
+  struct Place {
+    codegen::Memory::Space space;
+    std::int64_t at;  // the number of an operand or a result, or an offset in the frame
+  };
+  const std::shared_ptr<const Staged> staged_;
+  const ProgramText text_;
+  std::vector<Place> places_;  // by memory
+  std::vector<bool> counts_;
+  std::int64_t frame_bytes_ = 0, failed_at_ = 0;
+  bool has_checks_ = false;
+  std::optional<SharedModule> module_;
+  mutable std::once_flag loaded_;
+  mutable std::vector<CUfunction> functions_;
+};
+
+}  // namespace
+
+Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device device) {
+  const compile_passes::SharedLowered program =
+      compile_passes::loop_program(group, strides, device);
+  if (!program->program) return {nullptr, program->reason};
+  if (calls_kernels(*program->program)) return {nullptr, "it calls kernels"};
+  if (codegen::num_statements(program->program->body) > most_statements_of_text)
+    return {nullptr, "too many statements"};
+  if (program->program->memories.size() > most_parameters) return {nullptr, "too many arrays"};
+  return {std::make_shared<const Staged>(stages_of(*program->program)), {}};
+}
+
+std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given,
+                                            Device device) {
+  const std::vector<Sizes64> strides = given.empty()
+                                           ? compile_passes::dense_inputs(group)
+                                           : std::vector<Sizes64>(given.begin(), given.end());
+  const Lowered program = lowered(group, strides, device);
+  if (!program.staged) throw InternalError("a group has no loop program: " + program.reason);
+  const bool is_one = group->equations.size() == 1;
+  return std::make_unique<ProgramKernel>(program.staged, device,
+                                         is_one ? Sizes::given : Sizes::written);
+}
+
+}  // namespace plait::cuda

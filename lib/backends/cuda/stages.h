@@ -1,0 +1,36 @@
+// A loop program as kernels that a GPU runs one after the other: stages. A stage has a grid of
+// steps that run in any order, and what each of them does; one that has no grid is run once.
+//
+//   v4 = combine add of v0 in 0..64        stage  v0 in 0..64: v3 = combine ..., store m2[v0] = v3
+//     v3 = combine add of v1 in 0..1024    stage  v4 = combine add of v0 in 0..64: load m2[v0],
+//     -> v3                                       store m3[0] = v4
+//   parallel for v5 in 0..65536            stage  v5 in 0..65536: v4 = load m3[0], ...
+//     ...
+//
+// Where a grid would be too small, loops in it and long combinations become grids of their own.
+// Numbers that a later stage uses are computed there again, or wait in memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "codegen/program.h"
+
+namespace plait::cuda {
+
+struct Stage {
+  struct Axis {
+    codegen::Value counter;
+    std::int64_t steps;
+  };
+  std::vector<Axis> grid;
+  codegen::Block body;
+
+  std::int64_t steps() const;
+};
+
+struct Staged {
+  codegen::LoopProgram program;  // with more memory; its body is that of the stages
+  std::vector<Stage> stages;
+};
+Staged stages_of(codegen::LoopProgram program);
+
+}  // namespace plait::cuda

@@ -1,0 +1,761 @@
+// See text.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "text.h"
+
+#include <plait/base/internal_error.h>
+#include <plait/primitives/primitives.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "codegen/effects.h"
+#include "codegen/scalar_text.h"
+#include "codegen/walk.h"
+
+namespace plait::cuda {
+
+using codegen::Block;
+using codegen::Effects;
+using codegen::integer_text;
+using codegen::LoopProgram;
+using codegen::Memory;
+using codegen::Place;
+using codegen::scalar_text;
+using codegen::Statement;
+using codegen::type_text;
+using codegen::Value;
+using Kind = Statement::Kind;
+
+namespace {
+
+constexpr int lanes = 8;  // of an octet: the parts of a combination, see NOTE: [reduction order]
+constexpr int threads_of_block = 256;
+constexpr std::int64_t most_blocks = 1 << 16;   // more steps are further rounds of the same threads
+constexpr std::int64_t most_shared = 32 << 10;  // bytes, of the terms of a combination
+// Loops of fewer steps are run by each thread for itself.
+constexpr std::int64_t fewest_of_octet = 16, fewest_of_block = 512;
+// Grids of fewer steps have blocks for each.
+constexpr std::int64_t few_steps = 2048;
+
+enum class Team : std::uint8_t { thread, octet, block };
+
+// What a block of statements offers to a team: the longest loops in any order.
+struct Width {
+  std::int64_t steps = 1;
+  bool is_deep = false;  // a combination of combinations
+};
+Width widest_of(const Block& block) {
+  Width width;
+  for (const Statement& s : block) {
+    Width inner;
+    for (const Block& each : s.blocks) {
+      const Width found = widest_of(each);
+      inner.steps = std::max(inner.steps, found.steps);
+      inner.is_deep |= found.is_deep;
+    }
+    bool holds = false;
+    if (s.kind == Kind::combine)
+      codegen::for_each_statement(s.blocks[0],
+                                  [&](const Statement& each) { holds |= each.kind == s.kind; });
+    width.is_deep |= inner.is_deep || holds;
+    const bool is_wide = codegen::runs_in_any_order(s) || s.kind == Kind::combine;
+    const std::int64_t steps = s.kind == Kind::copy ? num_elements(s.shape)
+                               : is_wide            ? s.steps * inner.steps
+                                                    : inner.steps;
+    width.steps = std::max(width.steps, steps);
+  }
+  return width;
+}
+
+// Whether neighbouring steps of the innermost axis of a grid read neighbouring elements, while the
+// steps of combinations go further.
+bool reads_columns(const Stage& stage) {
+  if (stage.grid.empty()) return false;
+  const Value inner = stage.grid.back().counter;
+  int columns = 0, rows = 0;
+  codegen::for_each_statement(stage.body, [&](const Statement& s) {
+    if (s.kind != Kind::combine) return;
+    codegen::for_each_statement(s.blocks[0], [&](const Statement& load) {
+      if (load.kind != Kind::load) return;
+      if (codegen::stride_of(load.place, s.counter) == 1)
+        ++rows;
+      else if (codegen::stride_of(load.place, inner) == 1)
+        ++columns;
+    });
+  });
+  return columns > rows;
+}
+
+Team team_of(const Stage& stage) {
+  const Width width = widest_of(stage.body);
+  if (stage.grid.empty()) return width.steps < fewest_of_octet ? Team::thread : Team::block;
+  if (width.steps < fewest_of_octet) return Team::thread;
+  const bool is_few = stage.steps() < few_steps;
+  if (reads_columns(stage) && !is_few) return Team::thread;
+  return width.is_deep || (is_few && width.steps >= fewest_of_block) ? Team::block : Team::octet;
+}
+
+class KernelWriter {
+ public:
+  KernelWriter(const LoopProgram& program, const Stage& stage, std::string_view name,
+               std::vector<const Statement*>& checks, bool is_guarded, Sizes sizes)
+      : program_(program), checks_(checks), team_(team_of(stage)), sizes_(sizes) {
+    for (const auto& [value, literal] : program.literals) literals_.emplace(value, literal);
+    result_.name = name;
+    result_.is_guarded = is_guarded;
+    codegen::for_each_statement(
+        stage.body, [&](const Statement& s) { result_.has_checks |= s.kind == Kind::check; });
+    Effects effects;
+    for (const Statement& s : stage.body) effects.add(s);
+    std::set<int> used(effects.reads.begin(), effects.reads.end());
+    used.insert(effects.writes.begin(), effects.writes.end());
+    result_.memories.assign(used.begin(), used.end());
+    choose_blocks(stage);
+    write_kernel(stage);
+  }
+  KernelText take() { return std::move(result_); }
+
+ private:
+  // --- Lines -------------------------------------------------------------------------------------
+
+  void line(const std::string& text) { result_.text += indent_ + text + "\n"; }
+  template <class Body>
+  void in_braces(const std::string& before, const Body& body) {
+    line(before.empty() ? "{" : before + " {");
+    indent_ += "  ";
+    body();
+    indent_.resize(indent_.size() - 2);
+    line("}");
+  }
+  static std::string number(std::int64_t value) { return integer_text(value); }
+  // A size, a stride, an offset or a bound: written down, or a parameter of the kernel.
+  std::string size(std::int64_t value) {
+    if (sizes_ == Sizes::written) return number(value);
+    result_.sizes.push_back(value);
+    return "n" + number(std::int64_t(result_.sizes.size()) - 1);
+  }
+
+  DType dtype(Value value) const { return program_.dtypes[std::size_t(value)]; }
+  std::string type(Value value) const { return type_text(dtype(value)); }
+  std::string name(Value value) const {
+    const auto found = literals_.find(value);
+    return found == literals_.end() ? "v" + number(value) : codegen::literal_text(found->second);
+  }
+  std::string index_name(Value value) const {
+    const auto found = literals_.find(value);
+    return found == literals_.end() ? "v" + number(value) : number(found->second.integer);
+  }
+  void define(Value value, const std::string& expression) {
+    line("const " + type(value) + " " + name(value) + " = " + expression + ";");
+  }
+  void declare(Value value, const std::string& expression) {
+    line(type(value) + " " + name(value) + (expression.empty() ? "" : " = " + expression) + ";");
+  }
+  void assign(const std::string& target, const std::string& expression) {
+    line(target + " = " + expression + ";");
+  }
+
+  void add_term(std::string& sum, std::int64_t factor, const std::string& index) {
+    if (sizes_ == Sizes::given && factor != 1) {
+      sum += (sum.empty() ? "" : " + ") + index + (index.empty() ? "" : " * ") + size(factor);
+      return;
+    }
+    if (factor == 0) return;
+    const std::uint64_t size = factor < 0 ? 0 - std::uint64_t(factor) : std::uint64_t(factor);
+    const std::string term = index.empty() ? std::to_string(size)
+                             : size == 1   ? index
+                                           : index + " * " + std::to_string(size);
+    sum += sum.empty() ? (factor < 0 ? "-" : "") : (factor < 0 ? " - " : " + ");
+    sum += term;
+  }
+  // further: more indices and their strides.
+  using Further = std::vector<std::pair<std::string, std::int64_t>>;
+  std::string offset(const Place& place, const Further& further = {}) {
+    std::string sum;
+    for (const Place::Term& term : place.terms) add_term(sum, term.stride, index_name(term.index));
+    for (const auto& [index, stride] : further) add_term(sum, stride, index);
+    add_term(sum, place.offset, "");
+    return sum.empty() ? "0" : sum;
+  }
+  std::string element(const Place& place, const Further& further = {}) {
+    return "m" + number(place.memory) + "[" + offset(place, further) + "]";
+  }
+  std::string expression(const Statement& s) const {
+    std::vector<DType> dtypes;
+    std::vector<std::string> names;
+    for (const Value operand : s.operands) {
+      dtypes.push_back(dtype(operand));
+      names.push_back(name(operand));
+    }
+    const auto overflow =
+        program_.range(s.value) ? codegen::Overflow::wraps : codegen::Overflow::undefined;
+    return scalar_text(*s.primitive, s.params, dtypes, names, overflow);
+  }
+
+  // --- The kernel --------------------------------------------------------------------------------
+
+  void choose_blocks(const Stage& stage) {
+    const std::int64_t members = team_ == Team::thread ? 1 : team_ == Team::octet ? lanes : 0;
+    if (stage.grid.empty()) {
+      result_.threads = team_ == Team::thread ? 1 : threads_of_block;
+    } else if (members == 0) {
+      result_.threads = threads_of_block;
+      result_.blocks = stage.steps();
+    } else {
+      // A few steps have small blocks, so that more processors take part.
+      result_.threads = stage.steps() * members < (1 << 15) ? 64 : threads_of_block;
+      const std::int64_t teams = result_.threads / members;
+      result_.blocks = (stage.steps() + teams - 1) / teams;
+    }
+    result_.blocks = std::clamp<std::int64_t>(result_.blocks, 1, most_blocks);
+  }
+
+  void write_kernel(const Stage& stage) {
+    indent_ = "  ";
+    if (result_.is_guarded) line("if (failed[0] != 0) return;");
+    if (stage.grid.empty())
+      write_in_order(stage.body, team_);
+    else
+      write_grid(stage);
+    result_.text = heading(stage) + shared() + result_.text + "}\n";
+  }
+  std::string heading(const Stage& stage) const {
+    static constexpr const char* teams[] = {"threads", "octets", "blocks"};
+    std::string parameters;
+    const auto add = [&](const std::string& parameter) {
+      parameters += (parameters.empty() ? "" : ", ") + parameter;
+    };
+    for (const int memory : result_.memories) {
+      const Memory& m = program_.memories[std::size_t(memory)];
+      add(std::string(m.space == Memory::Space::operand ? "In<" : "Out<") + type_text(m.dtype) +
+          "> m" + number(memory));
+    }
+    if (result_.is_guarded || result_.has_checks) add("Out<int> failed");
+    if (result_.has_checks) add("Failure* failure, int call_step");
+    for (std::size_t i = 0; i < result_.sizes.size(); ++i) add("long n" + number(std::int64_t(i)));
+    std::string comment = stage.grid.empty() ? "// once" : "// ";
+    if (!stage.grid.empty() && sizes_ == Sizes::written)
+      comment += number(stage.steps()) + (stage.steps() == 1 ? " step, by " : " steps, by ");
+    if (!stage.grid.empty()) comment += teams[int(team_)];
+    return comment + "\nextern \"C\" __global__ void " + result_.name + "(" + parameters + ") {\n";
+  }
+
+  void write_grid(const Stage& stage) {
+    const std::int64_t steps = stage.steps(), per_block = team_ == Team::block ? 1
+                                                          : team_ == Team::octet
+                                                              ? result_.threads / lanes
+                                                              : result_.threads;
+    // Rounds of 32 bits end before they overflow.
+    is_short_ = steps + per_block * result_.blocks < (std::int64_t(1) << 31);
+    const std::string type = is_short_ ? "unsigned" : "long", wide = is_short_ ? "" : "(long)",
+                      thread = wide + "blockIdx.x * blockDim.x + threadIdx.x",
+                      all = wide + "gridDim.x * blockDim.x";
+    const std::string first = team_ == Team::block   ? wide + "blockIdx.x"
+                              : team_ == Team::octet ? "(" + thread + ") / 8u"
+                                                     : thread,
+                      next = team_ == Team::block   ? "gridDim.x"
+                             : team_ == Team::octet ? all + " / 8u"
+                                                    : all;
+    in_braces("for (" + type + " step = " + first + "; step < " + limit(steps) +
+                  "; step += " + next + ")",
+              [&] { write_step(stage); });
+  }
+  // A size that a step of the grid is compared with, or divided by.
+  std::string limit(std::int64_t value) {
+    if (sizes_ == Sizes::given) return is_short_ ? "unsigned(" + size(value) + ")" : size(value);
+    return number(value) + (is_short_ ? "u" : "L");
+  }
+
+  void write_step(const Stage& stage) {
+    std::int64_t inner = 1;
+    std::vector<std::string> counters;
+    const bool is_given = sizes_ == Sizes::given;
+    for (auto axis = stage.grid.rbegin(); axis != stage.grid.rend(); ++axis) {
+      const bool is_last = axis == stage.grid.rbegin(), is_first = axis + 1 == stage.grid.rend();
+      const bool is_divided = !is_last && (is_given || inner > 1);
+      std::string text = "step";
+      if (is_divided) text += " / " + limit(inner);
+      if (!is_first) text = (is_divided ? "(" + text + ")" : text) + " % " + limit(axis->steps);
+      counters.push_back("const long " + name(axis->counter) + " = " + text + ";");
+      inner *= axis->steps;
+    }
+    std::for_each(counters.rbegin(), counters.rend(), [&](const std::string& text) { line(text); });
+    const Enclosing loop(*this, "continue");
+    write_in_order(stage.body, team_);
+  }
+
+  // What a failed check does to leave the step in which it stands.
+  struct Enclosing {
+    Enclosing(KernelWriter& writer, std::string text) : writer(writer), before(writer.leave_) {
+      leave = std::move(text);
+      writer.leave_ = this;
+    }
+    ~Enclosing() { writer.leave_ = before; }
+    Enclosing(const Enclosing&) = delete;
+    KernelWriter& writer;
+    const Enclosing* const before;
+    std::string leave;
+  };
+
+  // --- Teams -------------------------------------------------------------------------------------
+
+  static std::string rank(Team team) {
+    return team == Team::thread ? "0" : team == Team::octet ? "(threadIdx.x & 7u)" : "threadIdx.x";
+  }
+  static std::string members(Team team) {
+    return team == Team::thread ? "1" : team == Team::octet ? "8" : "blockDim.x";
+  }
+  void meet(Team team) {
+    if (team == Team::octet) line("__syncwarp(octet());");
+    if (team == Team::block) line("__syncthreads();");
+  }
+
+  // What members of a team have read and written since they met.
+  struct Pending {
+    std::set<int> reads, writes;
+    bool conflicts(const Effects& effects) const {
+      const auto is_in = [](const std::set<int>& set, const std::vector<int>& memories) {
+        return std::any_of(memories.begin(), memories.end(),
+                           [&](int memory) { return set.contains(memory); });
+      };
+      return is_in(writes, effects.reads) || is_in(writes, effects.writes) ||
+             is_in(reads, effects.writes);
+    }
+    void add(const Effects& effects) {
+      reads.insert(effects.reads.begin(), effects.reads.end());
+      writes.insert(effects.writes.begin(), effects.writes.end());
+    }
+  };
+
+  // Statements of a team, one after the other. Returns whether they end with memory that other
+  // members may be using.
+  bool write_in_order(const Block& block, Team team) {
+    Pending pending;
+    for (const Statement& s : block) {
+      Effects effects;
+      effects.add(s);
+      if (team != Team::thread && pending.conflicts(effects)) {
+        meet(team);
+        pending = {};
+      }
+      write(s, team);
+      pending.add(effects);
+    }
+    return !pending.writes.empty();
+  }
+  // The same for a step of a loop that runs in order: the next one may use what this one has.
+  void write_one_after_another(const Block& block, Team team) {
+    if (write_in_order(block, team)) meet(team);
+  }
+
+  void write(const Statement& s, Team team) {
+    switch (s.kind) {
+      case Kind::compute:
+        return define(s.value, expression(s));
+      case Kind::load:
+        return define(s.value, element(s.place));
+      case Kind::store:
+        return write_store(s, team);
+      case Kind::copy:
+        return write_copy(s, team);
+      case Kind::check:
+        return write_check(s);
+      case Kind::repeat:
+        return codegen::runs_in_any_order(s) ? write_shared(s, team) : write_repeat(s, team);
+      case Kind::combine:
+        return write_combine(s, team);
+      case Kind::loop:
+        return write_while(s, team);
+      case Kind::branch:
+        return write_branch(s, team);
+      case Kind::call:
+        throw InternalError("a loop program for a GPU calls a kernel");
+    }
+  }
+
+  void write_store(const Statement& s, Team team) {
+    const std::string text = element(s.place) + " = " + name(s.operands[0]) + ";";
+    line(team == Team::thread ? text : "if (" + rank(team) + " == 0) " + text);
+  }
+
+  void write_check(const Statement& s) {
+    checks_.push_back(&s);
+    const std::string index = name(s.operands[0]);
+    in_braces("if (" + index + " < " + size(s.low) + " || " + index + " > " + size(s.high) + ")",
+              [&] {
+                line("failed[0] = 1;");
+                line("fail(failure, call_step, " + number(std::int64_t(checks_.size())) + ", " +
+                     index + ");");
+                line((leave_ ? leave_->leave : "return") + std::string(";"));
+              });
+  }
+
+  // for each index of a shape, shared by the members of a team, body(indices).
+  template <class Body>
+  void for_each_element(std::span<const std::int64_t> shape, Team team, const Body& body) {
+    std::int64_t count = 1;
+    for (const std::int64_t each : shape) count *= each;
+    const std::string i = "i" + number(depth_++);
+    in_braces("for (long " + i + " = " + rank(team) + "; " + i + " < " + size(count) + "; " + i +
+                  " += " + members(team) + ")",
+              [&] {
+                std::vector<std::string> indices(shape.size());
+                std::int64_t inner = 1;
+                for (std::size_t axis = shape.size(); axis-- > 0;) {
+                  std::string text = axis + 1 < shape.size() ? i + " / " + size(inner) : i;
+                  if (axis > 0) text = "(" + text + ") % " + size(shape[axis]);
+                  indices[axis] = "(" + text + ")";
+                  inner *= shape[axis];
+                }
+                body(indices);
+              });
+    --depth_;
+  }
+
+  void write_copy(const Statement& s, Team team) {
+    for_each_element(s.shape, team, [&](const std::vector<std::string>& indices) {
+      Further to, from;
+      for (std::size_t axis = 0; axis < indices.size(); ++axis) {
+        to.emplace_back(indices[axis], s.strides[axis]);
+        from.emplace_back(indices[axis], s.source_strides[axis]);
+      }
+      assign(element(s.place, to), element(s.source_place, from));
+    });
+  }
+
+  // --- Loops in any order ------------------------------------------------------------------------
+
+  // The team that runs a step of a loop that a team shares.
+  Team inner_team(const Statement& loop, Team team) const {
+    if (team == Team::thread) return team;
+    const Width width = widest_of(loop.blocks[0]);
+    const bool is_wide = width.steps >= fewest_of_octet;
+    if (team == Team::octet) return is_wide && loop.steps < lanes ? team : Team::thread;
+    if (!is_wide) return Team::thread;
+    const bool are_few = loop.steps * lanes < result_.threads;
+    return width.is_deep || (are_few && width.steps >= fewest_of_block) ? team : Team::octet;
+  }
+
+  void write_shared(const Statement& s, Team team) {
+    const Team inner = inner_team(s, team);
+    if (inner == team) {
+      in_braces(counting(name(s.value), size(s.steps)), [&] {
+        const Enclosing loop(*this, "continue");
+        write_one_after_another(s.blocks[0], team);
+      });
+      return;
+    }
+    // Loops in each other that threads share are one loop.
+    const Statement* innermost = &s;
+    std::vector<const Statement*> nest{&s};
+    while (inner == Team::thread && innermost->blocks[0].size() == 1 &&
+           codegen::runs_in_any_order(innermost->blocks[0][0])) {
+      innermost = &innermost->blocks[0][0];
+      nest.push_back(innermost);
+    }
+    if (nest.size() > 1) {
+      std::vector<std::int64_t> shape;
+      for (const Statement* loop : nest) shape.push_back(loop->steps);
+      return for_each_element(shape, team, [&](const std::vector<std::string>& indices) {
+        for (std::size_t i = 0; i < nest.size(); ++i)
+          line("const long " + name(nest[i]->value) + " = " + indices[i] + ";");
+        const Enclosing loop(*this, "continue");
+        write_in_order(innermost->blocks[0], inner);
+      });
+    }
+    const std::string teams = inner == Team::octet ? "blockDim.x / 8u" : members(team);
+    const std::string first = inner == Team::octet ? "threadIdx.x / 8u" : rank(team);
+    in_braces("for (long " + name(s.value) + " = " + first + "; " + name(s.value) + " < " +
+                  size(s.steps) + "; " + name(s.value) + " += " + teams + ")",
+              [&] {
+                const Enclosing loop(*this, "continue");
+                write_in_order(s.blocks[0], inner);
+              });
+  }
+
+  // --- Loops in order, and branches --------------------------------------------------------------
+
+  static std::string counting(const std::string& i, const std::string& count) {
+    return "for (long " + i + " = 0; " + i + " < " + count + "; ++" + i + ")";
+  }
+
+  void write_repeat(const Statement& s, Team team) {
+    begin(s);
+    in_braces(counting(name(s.value), size(s.steps)), [&] {
+      const Enclosing loop(*this, "continue");
+      write_one_after_another(s.blocks[0], team);
+      end_step(s);
+    });
+    end(s, team);
+  }
+  void write_while(const Statement& s, Team team) {
+    begin(s);
+    in_braces("while (true)", [&] {
+      const Enclosing loop(*this, "break");
+      write_one_after_another(s.blocks[0], team);
+      line("if (!" + name(s.operands[0]) + ") break;");
+      write_one_after_another(s.blocks[1], team);
+      end_step(s);
+    });
+    end(s, team);
+  }
+
+  std::string is_swapped(const Statement& s) const {
+    return "is_swapped_m" + number(s.exchanged[0][0]) + "_" + number(homes_.at(&s));
+  }
+  void begin(const Statement& s) {
+    for (const Statement::Carry& carry : s.carries) declare(carry.value, name(carry.first));
+    if (s.exchanged.empty()) return;
+    homes_.emplace(&s, std::int64_t(homes_.size()));
+    line("bool " + is_swapped(s) + " = false;");
+  }
+  void end_step(const Statement& s) {
+    std::vector<std::pair<Value, Value>> moves;
+    for (const Statement::Carry& carry : s.carries)
+      if (carry.next != carry.value) moves.emplace_back(carry.value, carry.next);
+    bool in_turn = true;  // no move overwrites what a later one reads
+    for (std::size_t i = 0; i < moves.size(); ++i)
+      for (std::size_t later = i + 1; later < moves.size(); ++later)
+        in_turn &= moves[later].second != moves[i].first;
+    if (!in_turn)
+      for (const auto& [to, from] : moves)
+        line("const " + type(to) + " next_" + name(to) + " = " + name(from) + ";");
+    for (const auto& [to, from] : moves)
+      assign(name(to), in_turn ? name(from) : "next_" + name(to));
+    for (const auto& [a, b] : s.exchanged) line("swap(m" + number(a) + ", m" + number(b) + ");");
+    if (!s.exchanged.empty()) assign(is_swapped(s), "!" + is_swapped(s));
+  }
+  void end(const Statement& s, Team team) {
+    if (!s.exchanged.empty())
+      in_braces("if (" + is_swapped(s) + ")", [&] {
+        for (std::size_t i = 0; i < s.exchanged.size(); ++i) write_home(s, i, team);
+        meet(team);
+      });
+    for (const Statement::Carry& carry : s.carries) define(carry.last, name(carry.value));
+  }
+  // What two memories hold changes places, once they have theirs again.
+  void write_home(const Statement& s, std::size_t pair, Team team) {
+    const std::string a = "m" + number(s.exchanged[pair][0]),
+                      b = "m" + number(s.exchanged[pair][1]);
+    line("swap(" + a + ", " + b + ");");
+    const std::int64_t size = program_.memories[std::size_t(s.exchanged[pair][0])].size;
+    const Statement::Region all{{-1}, {size}, {1}};
+    const Statement::Region& region = s.regions.empty() ? all : s.regions[pair];
+    for_each_element(region.shape, team, [&](const std::vector<std::string>& indices) {
+      Further further;
+      for (std::size_t axis = 0; axis < indices.size(); ++axis)
+        further.emplace_back(indices[axis], region.strides[axis]);
+      const std::string at = "[" + offset(region.place, further) + "]";
+      line("const " + type_text(program_.memories[std::size_t(s.exchanged[pair][0])].dtype) +
+           " held = " + a + at + ";");
+      assign(a + at, b + at);
+      assign(b + at, "held");
+    });
+  }
+
+  void write_branch(const Statement& s, Team team) {
+    for (const Statement::Carry& carry : s.carries) declare(carry.value, "");
+    for (std::size_t i = 0; i < s.blocks.size(); ++i) {
+      const bool is_last = i + 1 == s.blocks.size();
+      line((i == 0 ? "" : "} else ") +
+           (is_last ? "{" : "if (" + name(s.operands[0]) + " == " + std::to_string(i) + ") {"));
+      indent_ += "  ";
+      write_one_after_another(s.blocks[i], team);
+      for (const Statement::Carry& carry : s.carries)
+        assign(name(carry.value), name(carry.nexts[i]));
+      indent_.resize(indent_.size() - 2);
+    }
+    line("}");
+  }
+
+  // --- Combinations ------------------------------------------------------------------------------
+
+  // A number with the terms of a step taken in, or two numbers combined.
+  std::string taken_in(const Statement& s, const std::string& into,
+                       const std::vector<std::string>& terms) const {
+    if (*s.primitive == dot_general_p)
+      return "lax::fma(" + terms[0] + ", " + terms[1] + ", " + into + ")";
+    return both(s, into, terms[0]);
+  }
+  std::string both(const Statement& s, const std::string& a, const std::string& b) const {
+    const DType of = dtype(s.value);
+    const Primitive& by = *s.primitive == dot_general_p ? add_p : *s.primitive;
+    return scalar_text(by, {}, {of, of}, {a, b}, codegen::Overflow::undefined);
+  }
+  std::vector<std::string> terms_of(const Statement& s) const {
+    std::vector<std::string> terms;
+    for (std::size_t i = 1; i < s.operands.size(); ++i) terms.push_back(name(s.operands[i]));
+    return terms;
+  }
+
+  void write_combine(const Statement& s, Team team) {
+    if (s.is_in_order) return combine_in_order(s);
+    if (team == Team::thread) return combine_by_thread(s);
+    if (team == Team::octet) return combine_by_octet(s);
+    combine_by_block(s);
+  }
+
+  void combine_in_order(const Statement& s) {
+    declare(s.value, name(s.operands[0]));
+    in_braces(counting(name(s.counter), size(s.steps)), [&] {
+      const Enclosing loop(*this, "continue");
+      write_in_order(s.blocks[0], Team::thread);
+      assign(name(s.value), taken_in(s, name(s.value), terms_of(s)));
+    });
+  }
+
+  // Eight parts in registers, which a loop over them that is unrolled keeps there.
+  void combine_by_thread(const Statement& s) {
+    const std::string parts = "parts_of_" + name(s.value), part = "part" + number(depth_++);
+    line(type(s.value) + " " + parts + "[" + number(lanes) + "];");
+    line("#pragma unroll");
+    line(counting(part, number(lanes)) + " " + parts + "[" + part + "] = " + name(s.operands[0]) +
+         ";");
+    const auto write_parts = [&](const std::string& first, const std::string& end, int count) {
+      line("#pragma unroll");
+      in_braces(counting(part, number(count)), [&] {
+        const Enclosing loop(*this, "continue");
+        line("const long " + name(s.counter) + " = " + first + part + ";");
+        if (!end.empty()) line("if (" + name(s.counter) + " >= " + end + ") break;");
+        write_in_order(s.blocks[0], Team::thread);
+        const std::string into = parts + "[" + part + "]";
+        assign(into, taken_in(s, into, terms_of(s)));
+      });
+    };
+    const std::int64_t whole = s.steps / lanes * lanes;
+    if (sizes_ == Sizes::given || whole > 0) {
+      const std::string first = "first" + number(depth_), steps = size(whole);
+      in_braces("for (long " + first + " = 0; " + first + " < " + steps + "; " + first + " += 8)",
+                [&] { write_parts(first + " + ", "", lanes); });
+    }
+    if (sizes_ == Sizes::given)
+      write_parts(size(whole) + " + ", size(s.steps), lanes);
+    else if (whole < s.steps)
+      write_parts(number(whole) + " + ", "", int(s.steps - whole));
+    --depth_;
+    const auto at = [&](int i) { return parts + "[" + number(i) + "]"; };
+    for (int width = lanes / 2; width > 0; width /= 2)
+      for (int i = 0; i < width; ++i) assign(at(i), both(s, at(i), at(i + width)));
+    define(s.value, at(0));
+  }
+
+  // Each lane has a part.
+  void combine_by_octet(const Statement& s) {
+    const std::string part = "part_of_" + name(s.value);
+    line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+    in_braces("for (long " + name(s.counter) + " = threadIdx.x & 7u; " + name(s.counter) + " < " +
+                  size(s.steps) + "; " + name(s.counter) + " += 8)",
+              [&] {
+                const Enclosing loop(*this, "continue");
+                write_in_order(s.blocks[0], Team::thread);
+                assign(part, taken_in(s, part, terms_of(s)));
+              });
+    join_lanes(s, part);
+    define(s.value, "from_first_lane(" + part + ")");
+  }
+  void join_lanes(const Statement& s, const std::string& part) {
+    for (int distance = lanes / 2; distance > 0; distance /= 2)
+      assign(part, both(s, part, "from_lane_after(" + part + ", " + number(distance) + ")"));
+  }
+
+  // All threads, or octets, compute terms, which the first octet takes in. Few terms, or such as
+  // find no room, every octet takes in for itself.
+  void combine_by_block(const Statement& s) {
+    const Width width = widest_of(s.blocks[0]);
+    const auto count = s.steps * std::int64_t(s.operands.size() - 1);
+    if (s.steps * width.steps <= fewest_of_block / 4 || !has_room(dtype(s.operands[1]), count))
+      return combine_by_octet(s);
+    const Team team = width.steps >= fewest_of_octet ? Team::octet : Team::thread;
+    const std::string type_of_terms = type_text(dtype(s.operands[1])),
+                      terms = "terms_" + type_of_terms, total = "total_" + type(s.value),
+                      part = "part_of_" + name(s.value), i = name(s.counter);
+    totals_.insert(dtype(s.value));
+    const bool by_octets = team == Team::octet;
+    const auto term = [&](std::size_t number_of_term, const std::string& index) {
+      const std::int64_t first = std::int64_t(number_of_term) * s.steps;
+      return terms + "[" + (first > 0 ? size(first) + " + " : "") + index + "]";
+    };
+    in_braces("for (long " + i + " = threadIdx.x" + (by_octets ? " / 8u" : "") + "; " + i + " < " +
+                  size(s.steps) + "; " + i + " += blockDim.x" + (by_octets ? " / 8u" : "") + ")",
+              [&] {
+                const Enclosing loop(*this, "continue");
+                write_in_order(s.blocks[0], team);
+                for (std::size_t t = 0; t + 1 < s.operands.size(); ++t)
+                  line((by_octets ? "if (" + rank(team) + " == 0) " : "") + term(t, i) + " = " +
+                       name(s.operands[t + 1]) + ";");
+              });
+    meet(Team::block);
+    in_braces("if (threadIdx.x < 8)", [&] {
+      line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+      std::vector<std::string> names;
+      for (std::size_t t = 0; t + 1 < s.operands.size(); ++t) names.push_back(term(t, "i"));
+      line("for (long i = threadIdx.x; i < " + size(s.steps) + "; i += 8)");
+      line("  " + part + " = " + taken_in(s, part, names) + ";");
+      join_lanes(s, part);
+      line("if (threadIdx.x == 0) " + total + "[0] = " + part + ";");
+    });
+    meet(Team::block);
+    define(s.value, total + "[0]");
+  }
+  // Whether the terms of a combination find room in shared memory, which is then theirs.
+  bool has_room(DType of, std::int64_t count) {
+    if (sizes_ == Sizes::given) count = (count + 1023) / 1024 * 1024;
+    std::int64_t& known = terms_[of];
+    std::int64_t bytes = 0;
+    for (const auto& [each, most] : terms_)
+      bytes += (each == of ? std::max(most, count) : most) * plait::size_of(each);
+    if (bytes > most_shared) return false;
+    known = std::max(known, count);
+    return true;
+  }
+  std::string shared() const {
+    std::string text;
+    for (const auto& [dtype, count] : terms_)
+      if (count > 0)
+        text += "  SHARED(" + type_text(dtype) + ", terms_" + type_text(dtype) + ", " +
+                number(count) + ");\n";
+    for (const DType dtype : totals_)
+      text += "  SHARED(" + type_text(dtype) + ", total_" + type_text(dtype) + ", 1);\n";
+    return text;
+  }
+
+  const LoopProgram& program_;
+  std::vector<const Statement*>& checks_;
+  const Team team_;
+  const Sizes sizes_;
+  KernelText result_;
+  std::unordered_map<Value, Literal> literals_;
+  std::unordered_map<const Statement*, std::int64_t> homes_;  // by loop that exchanges memories
+  std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
+  std::set<DType> totals_;
+  std::string indent_;
+  bool is_short_ = true;    // steps of the grid have 32 bits
+  std::int64_t depth_ = 0;  // of counters that have no value
+  const Enclosing* leave_ = nullptr;
+};
+
+}  // namespace
+
+ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes) {
+  ProgramText text;
+  bool has_failed = false;  // an earlier kernel may have
+  for (const Stage& stage : staged.stages) {
+    const std::string own = std::string(name) + "_" + std::to_string(text.kernels.size());
+    text.kernels.push_back(
+        KernelWriter(staged.program, stage, own, text.checks, has_failed, sizes).take());
+    has_failed |= text.kernels.back().has_checks;
+  }
+  return text;
+}
+
+std::string_view text_beginning() {
+  return R"(#include <plait/kernel.h>
+#include <plait/functions.h>
+#include <plait/lanes.h>
+
+)";
+}
+
+}  // namespace plait::cuda

@@ -1,0 +1,45 @@
+// Loop programs as CUDA: the second emitter of loop programs. Every stage is a kernel.
+//
+// The steps of a stage's grid are run by threads, by octets (eight lanes of a warp) or by blocks;
+// below, a team. What a step says once, all members of its team compute, and one of them stores.
+// Loops whose steps are in any order are shared by the members, or by smaller teams among them; a
+// combination has a lane for each of its eight parts, so that sums have the bits that they have on
+// a CPU.
+//
+//   // 1000 steps, by octets
+//   extern "C" __global__ void stage_0(In<float> m0, Out<float> m1) {
+//     for (long step = team; step < 1000; step += teams) {
+//       ...
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "stages.h"
+
+namespace plait::cuda {
+
+// Whether sizes, strides and bounds are written in the text, or are given to each launch: then
+// arrays of other sizes have the same text, and no compiler is asked again.
+enum class Sizes : std::uint8_t { written, given };
+
+struct KernelText {
+  std::string name;
+  std::string text;           // its function
+  std::vector<int> memories;  // its first parameters, by number
+  // Further parameters: a word of the program, whether any kernel has failed, if it is guarded by
+  // that or has checks; with checks, the failure of the call and its step; and the sizes.
+  bool has_checks = false, is_guarded = false;
+  std::vector<std::int64_t> sizes;
+  int threads = 256;  // of a block
+  std::int64_t blocks = 1;
+};
+struct ProgramText {
+  std::vector<KernelText> kernels;  // in the order in which they run
+  // Of the checks of a program, by the code with which they fail, less one.
+  std::vector<const codegen::Statement*> checks;
+};
+// staged: must outlive the result. InternalError for a program that calls kernels.
+ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes);
+// What kernels need before them.
+std::string_view text_beginning();
+
+}  // namespace plait::cuda
