@@ -84,6 +84,7 @@ from plait._inspect import (
 from plait._plait import (
     Array,
     BackendError,
+    BufferError,
     DtypeError,
     Error,
     FileError,
@@ -138,6 +139,7 @@ from plait import debug, dtypes, flatten_util, lax, nn, numpy, optim, random, sc
 
 from plait._stages import disable_jit
 
+asarray = numpy.asarray
 remat = checkpoint
 jacobian = jacrev
 
@@ -167,5 +169,6 @@ def __getattr__(name):
 __all__ = sorted(
     name
     for name in globals()
-    if not name.startswith("_") and name not in ("IndexError", "MemoryError", "ValueError")
+    if not name.startswith("_")
+    and name not in ("BufferError", "IndexError", "MemoryError", "ValueError")
 )

@@ -53,6 +53,15 @@ def device_put(x, device=None):
     return _plait.unflatten(structure, moved)
 
 
+def put_arrays(x, name):
+    """x, a tree, with those of its leaves that are arrays or numbers on a device, as jit(device=name) puts them."""
+    leaves, structure = _plait.flatten(x)
+    moved = [
+        _plait.device_put(leaf, name) if _plait.is_array_like(leaf) else leaf for leaf in leaves
+    ]
+    return _plait.unflatten(structure, moved)
+
+
 @contextlib.contextmanager
 def default_device(device):
     """A context in which this thread makes new arrays on a device, and computes there what no argument decides."""

@@ -190,6 +190,7 @@ def jit(
     bound=None,
     executables=64,
     wait=False,
+    device=None,
 ):
     """fun, traced once for each signature of its arguments, and compiled.
 
@@ -218,6 +219,9 @@ def jit(
     between steps of a loop. A program whose loops are known to run longer than compilation is compiled first. With
     wait, every first call waits; f.compile_for(*args) compiles now without running.
 
+    It runs on the device of its arguments. With device ("cuda:0") it runs there: arguments that are NumPy arrays,
+    numbers, or arrays of numbers alone go there at each call, and BackendError for an array that lies elsewhere.
+
     Ctrl-C, and every other signal with a handler, is handled between kernels and between steps of loops, and an
     exception of the handler ends the call: results and donated arguments are lost.
 
@@ -239,6 +243,7 @@ def jit(
             bound=bound,
             executables=executables,
             wait=wait,
+            device=device,
         )
     check_callable("jit", fun)
     del inline
@@ -264,7 +269,7 @@ def jit(
     if sizes is not None:
         sizes = (sizes,) if isinstance(sizes, str) else tuple(sizes)
     jitted = _plait.make_jit(
-        fun, name_of(fun), *static, *donated, bool(wait), sizes, options, positional
+        fun, name_of(fun), *static, *donated, bool(wait), device, sizes, options, positional
     )
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:

@@ -45,9 +45,9 @@ def test_devices_have_names():
     assert plait.devices("delayed") == ["delayed:0", "delayed:1"]
     assert names[1].device_kind == "a stand-in for tests" and names[0].device_kind == "cpu"
     with pytest.raises(
-        plait.BackendError, match="(?s)there is no device cuda\n.*the devices are: cpu:0, standin:0"
+        plait.BackendError, match="(?s)there is no device tpu\n.*the devices are: cpu:0, standin:0"
     ):
-        plait.devices("cuda")
+        plait.devices("tpu")
 
 
 @each_device
@@ -66,7 +66,9 @@ def test_arrays_go_and_come_back(device):
     assert x["a"][1, 2].item() == X[1, 2] and float(x["a"].sum()) == pytest.approx(X.sum())
     assert pickle.loads(pickle.dumps(x["a"])).tolist() == X.tolist()
     assert memoryview(x["a"]).tolist() == X.tolist()
-    assert np.from_dlpack(x["a"]).tolist() == X.tolist()
+    assert np.from_dlpack(x["a"], device="cpu").tolist() == X.tolist()
+    assert plait.asarray(X, device=device).device == device
+    assert plait.asarray(x["a"], device="cpu").tolist() == X.tolist()
 
 
 @each_device
@@ -197,6 +199,71 @@ def test_errors_come_at_the_next_wait(device):
 
 
 @each_device
+def test_what_failed_says_so_whenever_it_is_read(device):
+    x, good = there(np.arange(4), device), plait.device_put(np.int32(2), device)
+    bad = pnp.take(x, plait.device_put(np.int32(9), device))
+    derived = [bad * 2, plait.jit(lambda v: v.sum() + 1)(bad)]
+    fine = pnp.take(x, good)
+    for _ in range(2):
+        for one in [bad, *derived, bad]:
+            with pytest.raises(IndexError, match="9"):
+                np.asarray(one)
+        with pytest.raises(IndexError, match="9"):
+            plait.block_until_ready(bad)
+        with pytest.raises(IndexError, match="9"):
+            plait.jit(lambda v: plait.debug.print("{}", v))(bad)
+        assert float(fine) == 2 and x.tolist() == [0, 1, 2, 3]
+    assert float(pnp.take(x, good) + fine) == 4
+
+
+@each_device
+def test_a_failure_before_a_step_of_the_host_is_told_there(device):
+    seen = []
+
+    def f(x, i):
+        y = pnp.take(x, i)
+        return plait.host_call(lambda v: seen.append(v) or v, y, y)
+
+    x = there(np.arange(4), device)
+    with pytest.raises(IndexError, match="9"):
+        plait.jit(f)(x, plait.device_put(np.int32(9), device))
+    assert seen == [] and x.tolist() == [0, 1, 2, 3]
+    with pytest.raises(IndexError, match="9"):  # behind the last such step
+        plait.block_until_ready(
+            plait.jit(lambda x, i: pnp.take(f(x, 0) + x, i))(
+                x, plait.device_put(np.int32(9), device)
+            )
+        )
+    plait.block_until_ready(x)
+
+
+@each_device
+def test_a_loop_that_failed_says_so_whenever_its_result_is_read(device):
+    x = there(np.arange(4), device)
+    i = plait.device_put(np.arange(7, 12, dtype="i4"), device)
+    total = plait.jit(
+        lambda x, i: plait.lax.fori_loop(0, 5, lambda k, c: c + pnp.take(x, i[k]), 0.0)
+    )(x, i)
+    for _ in range(3):
+        with pytest.raises(IndexError):
+            float(total)
+
+
+def test_errors_name_the_line_and_the_transforms_of_the_call():
+    def text_on(device):
+        x = plait.device_put(np.arange(4, dtype="f4"), device)
+        i = plait.device_put(np.int32(9), device)
+        with pytest.raises(IndexError) as raised:
+            result = plait.vmap(lambda x: pnp.take(x, i) * 2)(x[None])
+            plait.vmap(lambda x: np.asarray(result))(x)  # another transform, and another line
+        return str(raised.value)
+
+    text = text_on("cpu")
+    assert "pnp.take(x, i) * 2" in text and "\n  while applying vmap(<lambda" in text
+    assert text_on("standin:0") == text == text_on("delayed:1")
+
+
+@each_device
 def test_what_belongs_to_the_host_runs_there(device, capsys):
     def f(x):
         plait.debug.print("x is {}", x)
@@ -249,3 +316,200 @@ def test_a_forked_child_is_refused():
         "assert (x + 1).tolist() == [2, 2, 2]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- jit on a device ---
+
+
+@each_device
+def test_jit_takes_a_device(device):
+    traces = []
+
+    @plait.jit(device=device, static_argnames="n")
+    def f(x, scale=1.0, n=2):
+        traces.append(1)
+        return x @ W * scale + n
+
+    wanted = X @ W * 0.5 + 2
+    for x in (X, there(X, device)):
+        result = f(x, 0.5)
+        assert result.device == device
+        np.testing.assert_allclose(np.asarray(result), wanted, rtol=1e-6)
+    assert len(traces) == 1 and f(X, 0.5, n=3).device == device and len(traces) == 2
+    # Numbers and arrays of numbers alone, also those of another current device, go there.
+    with plait.default_device("standin:1"):
+        free = pnp.ones((2, 3))
+    assert free.device == "standin:1" and f(free).device == device
+    assert f(pnp.ones((2, 3))).device == device
+    assert plait.jit(lambda: pnp.arange(3.0), device=device)().device == device
+    assert (
+        plait.jit(lambda t: t["a"] + t["b"][0], device=device)({"a": X, "b": (2, 1)}).device
+        == device
+    )
+    assert "  standin  " in f.explain(X) and f.lower(X).compile()(X).device == device
+    counting = plait.jit(lambda x, n: x * len(range(n)), device=device, static_argnums=1)
+    with plait.disable_jit():
+        assert counting(X, 3).device == device and counting(X, n=3).tolist() == (X * 3).tolist()
+
+
+def test_jit_with_a_device_refuses_arrays_of_another():
+    f = plait.jit(lambda x, p: x + p["w"], device="standin")
+    with pytest.raises(plait.BackendError) as raised:
+        f(there(X), {"w": pnp.asarray(X)})
+    text = str(raised.value)
+    assert (
+        "argument p['w'], f32[2,3], lies on cpu:0, and jit was given device=\"standin:0\"" in text
+    )
+    assert text.endswith('fix: move it: device_put(x, "standin:0"), or leave out device')
+    with pytest.raises(plait.BackendError, match="argument x, .* lies on standin:1"):
+        f(there(X, "standin:1"), {"w": X})
+    on_host = plait.jit(lambda x: x + 1, device="cpu")
+    assert on_host(X).device == "cpu:0"
+    with pytest.raises(plait.BackendError, match="lies on delayed:0"):
+        on_host(there(X, "delayed"))
+    with pytest.raises(plait.BackendError, match="there is no device tpu:3"):
+        plait.jit(lambda x: x, device="tpu:3")
+
+
+@each_device
+def test_jit_with_a_device_under_transforms(device):
+    f = plait.jit(lambda x: pnp.sum(pnp.tanh(x @ W)), device=device)
+    wanted = plait.grad(lambda x: pnp.sum(pnp.tanh(x @ W)))(pnp.asarray(X))
+    np.testing.assert_allclose(np.asarray(plait.grad(f)(there(X, device))), wanted, rtol=1e-6)
+    # What moves there moves back.
+    free = pnp.ones((2, 3))
+    gradient = plait.grad(f)(free)
+    assert plait.vmap(f)(there(X, device)).device == device
+    np.testing.assert_allclose(
+        np.asarray(gradient), plait.grad(lambda x: pnp.sum(pnp.tanh(x @ W)))(free), rtol=1e-6
+    )
+    assert plait.jit(lambda x: f(x) * 2)(there(X, device)).device == device
+    with pytest.raises(plait.BackendError, match=f"puts a value on {device}"):
+        plait.jit(lambda x: f(x) * 2)(pnp.asarray(X))
+
+
+@each_device
+def test_jit_with_a_device_donates(device):
+    step = plait.jit(lambda x, g: x - 0.1 * g, device=device, donate_argnums=0)
+    x = there(X, device)
+    y = step(x, X)
+    assert y.device == device
+    np.testing.assert_allclose(np.asarray(y), X - 0.1 * X, rtol=1e-6)
+    with pytest.raises(plait.ValueError, match="donated"):
+        x.tolist()
+    kept = np.ones((2, 3), "f4")
+    assert step(kept, X).device == device and kept.tolist() == np.ones((2, 3)).tolist()
+
+
+# --- DLPack ---
+
+
+class Foreign:
+    """An array of another library, on memory of plait's, that keeps what it was asked for."""
+
+    def __init__(self, array, stream=None):
+        self.array, self.asked, self.stream = array, [], stream
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **arguments):
+        self.asked.append(arguments)
+        return self.array.__dlpack__(**arguments)
+
+
+class Old(Foreign):
+    def __dlpack__(self, stream=None):
+        return super().__dlpack__(stream=stream)
+
+
+@each_device
+def test_dlpack_shares_memory_on_a_device(device):
+    x = there(X, device)
+    number = {"standin:0": (12, 0), "delayed:1": (16, 1)}[device]
+    assert x.__dlpack_device__() == number
+    for kind in (Foreign, Old):
+        for y in (x * 2, (x * 2).T, (x * 2)[:, 1:]):
+            foreign = kind(y)
+            taken = plait.from_dlpack(foreign)
+            assert taken.device == device and (taken + 1).tolist() == (y + 1).tolist()
+            assert isinstance(foreign.asked[0]["stream"], int)
+    # It is not written to, and it stays as long as it is used.
+    owner = x + 0
+    taken = plait.from_dlpack(Foreign(owner))
+    result = plait.jit(lambda v: v * 3, donate_argnums=0)(taken)
+    assert owner.tolist() == X.tolist() and result.tolist() == (X * 3).tolist()
+    results = []
+    for i in range(20):
+        results.append(plait.from_dlpack(Foreign(x + i)) * 2)
+    for i, result in enumerate(results):
+        np.testing.assert_array_equal(np.asarray(result), (X + np.float32(i)) * 2)
+
+
+@each_device
+def test_dlpack_streams(device):
+    x = there(X, device) + 1
+    for stream in (None, -1, 1, 2, 12345):
+        taken = plait.from_dlpack(x.__dlpack__(stream=stream, max_version=(1, 1)))
+        assert taken.device == device and taken.tolist() == (X + 1).tolist()
+    with pytest.raises(plait.ValueError, match="stream=0"):
+        x.__dlpack__(stream=0)
+    with pytest.raises(TypeError):
+        x.__dlpack__(stream="main")
+    bad = pnp.take(x, plait.device_put(np.int32(9), device))
+    with pytest.raises(IndexError, match="9"):
+        bad.__dlpack__()  # which waits
+
+
+@each_device
+def test_dlpack_between_a_device_and_the_host(device):
+    x = there(X, device)
+    for copy in (None, True):
+        taken = plait.from_dlpack(x.__dlpack__(dl_device=(1, 0), copy=copy))
+        assert taken.device == "cpu:0" and taken.tolist() == X.tolist()
+        assert plait.from_dlpack(Foreign(x), device="cpu", copy=copy).device == "cpu:0"
+        assert plait.from_dlpack(x, device=(1, 0), copy=copy).device == "cpu:0"
+        assert plait.from_dlpack(X.copy(), device=device, copy=copy).tolist() == X.tolist()
+    with pytest.raises(BufferError, match="wanted on the host without a copy"):
+        x.__dlpack__(dl_device=(1, 0), copy=False)
+    with pytest.raises(ValueError, match="without a copy"):
+        plait.from_dlpack(Foreign(x), device="cpu", copy=False)
+    with pytest.raises(BufferError, match=f"on {device}, and it is wanted on cuda:1"):
+        x.__dlpack__(dl_device=(2, 1))
+    copied = plait.from_dlpack(Foreign(x), copy=True)
+    assert copied.device == device and copied.tolist() == X.tolist()
+    assert plait.from_dlpack(x) is x and plait.from_dlpack(x, copy=True) is not x
+    assert plait.from_dlpack(x, copy=False) is x
+
+
+def test_dlpack_of_devices_that_are_not_there():
+    class Elsewhere(Foreign):
+        def __dlpack_device__(self):
+            return (10, 3)
+
+        def __dlpack__(self, **arguments):
+            assert arguments["dl_device"] == (1, 0)
+            return super().__dlpack__(max_version=(1, 0))
+
+    with pytest.raises(BufferError) as raised:
+        plait.from_dlpack(Elsewhere(pnp.asarray(X)))
+    text = str(raised.value)
+    assert "the array is on rocm:3, which plait does not have here" in text
+    assert (
+        'fix: give device="cpu" for a copy on the host; the devices are: cpu:0, standin:0' in text
+    )
+    assert plait.from_dlpack(Elsewhere(pnp.asarray(X)), device="cpu").tolist() == X.tolist()
+    with pytest.raises(plait.BackendError, match="there is no device metal:0"):
+        plait.from_dlpack(X, device=(8, 0))
+
+
+# --- What there is ---
+
+
+def test_info_says_which_devices_there_are():
+    line = plait.info()["devices"]
+    assert line.startswith("cpu:0, standin:0 (a stand-in for tests), standin:1")
+    if not any(one.platform == "cuda" for one in plait.devices()):
+        for name, reason in plait._plait.missing_backends():
+            if name == "cuda":
+                assert line.endswith(f"; cuda: {reason}")

@@ -49,7 +49,7 @@ LACKING = {
     ),
     "device": (
         "a device by object, where one compiles",
-        "jit numpy.array",
+        "numpy.array",
     ),
     "backend": (
         "a compiler by name",
@@ -186,7 +186,7 @@ jax.hessian(fun, argnums, has_aux, holomorphic)
 jax.jacfwd(fun, argnums, has_aux, holomorphic)
 jax.jacobian(fun, argnums, has_aux, holomorphic, allow_int)
 jax.jacrev(fun, argnums, has_aux, holomorphic, allow_int)
-jax.jit(fun, *, static_argnums, static_argnames, donate_argnums, donate_argnames, inline)
+jax.jit(fun, *, static_argnums, static_argnames, donate_argnums, donate_argnames, inline, device)
 jax.jvp(fun, primals, tangents, has_aux)
 jax.linear_transpose(fun, *primals)
 jax.linearize(fun, *primals, has_aux)

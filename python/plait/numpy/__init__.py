@@ -38,10 +38,13 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None):
     Numbers of Python are weak, and so are scalars of NumPy whose dtype is float64, int64 or complex128. Lists are
     strong: float32, int32 or complex64, unless something in them has a strong dtype, or dtype is given. ValueError
     for an integer that does not fit. An array of plait is itself, or with copy=True its value under a handle of its
-    own. device: where it lies, the current device without one.
+    own. device: where it lies, the host without one, or where it is already. A copy to a device is under way when this
+    returns; nothing waits for it but what reads it.
     """
     if order is not None:
         _plait.check_order("asarray", order)
+    if device is not None and dtype is None and copy is None and isinstance(a, _np.ndarray):
+        return _plait.device_put(a, str(device))
     if type(a) is _plait.Array and dtype is None:
         result = a.copy() if copy else a
     else:

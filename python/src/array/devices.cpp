@@ -5,6 +5,7 @@
 #include <plait/trace/devices.h>
 
 #include "bindings.h"
+#include "convert/numpy_memory.h"
 
 namespace plait::python {
 
@@ -40,7 +41,14 @@ void add_devices(py::module_& module) {
     return device_object(before);
   });
   module.def("device_put", [](py::object x, const std::string& name) {
-    return to_python(device_put(to_array(x.ptr(), {"device_put"}), Device::named(name)));
+    const Device device = Device::named(name);
+    // NumPy's memory is copied once, into what the device copies.
+    BorrowedMemory borrowed;
+    std::optional<Array> array;
+    if (!device.is_host() && !Trace::current() && is_numpy_array(x.ptr()))
+      array = borrowed.read(x.ptr());
+    if (!array) array = to_array(x.ptr(), {"device_put"});
+    return to_python(device_put(*array, device));
   });
 }
 

@@ -2,6 +2,7 @@
 // that a Python user would catch. The message is all four parts.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
+#include "buffer_error.h"
 
 #include <cstring>
 
@@ -10,7 +11,7 @@ namespace {
 
 struct ErrorClasses {
   PyObject *error, *user, *shape, *value, *index, *dtype, *tree, *tracer, *missing_rule, *memory,
-      *file, *host, *backend, *internal;
+      *file, *host, *backend, *buffer, *internal;
 };
 ErrorClasses classes;
 
@@ -125,6 +126,8 @@ void raise_current() noexcept {
     set(classes.file, error);
   } catch (const HostError& error) {
     set_caused(classes.host, error);
+  } catch (const BufferError& error) {
+    set(classes.buffer, error);
   } catch (const BackendError& error) {
     set(classes.backend, error);
   } catch (const InternalError& error) {
@@ -225,9 +228,12 @@ void add_errors(py::module_& module) {
                            "A function that a program calls by host_call raised; what it raised is "
                            "the cause.",
                            {user, PyExc_RuntimeError});
-  classes.backend =
+  PyObject* const backend = classes.backend =
       add_class(module, "BackendError", "A library that plait runs on is missing or fails.",
                 {base, PyExc_RuntimeError});
+  classes.buffer = add_class(module, "BufferError",
+                             "Memory cannot be exchanged with another library as it was asked for.",
+                             {backend, PyExc_BufferError});
   classes.internal =
       add_class(module, "InternalError", "A bug in plait.", {base, PyExc_RuntimeError});
   py::register_exception_translator([](std::exception_ptr pointer) {

@@ -2,10 +2,15 @@
 // directions without copies.
 //
 // Exported memory is read-only. Memory that DLPack imports is shared: its owner must not write to
-// it.
+// it. On a device, the library that takes memory names a stream, and the one that gives it orders
+// this stream behind its own work (plait/base/exchange.h).
 // SPDX-License-Identifier: Apache-2.0
 #include "array/array.h"
+#include "base/buffer_error.h"
 
+#include <plait/base/driver.h>
+#include <plait/base/exchange.h>
+#include <plait/trace/devices.h>
 #include <plait/transforms/jvp_interpreter.h>
 
 namespace plait::python {
@@ -14,6 +19,7 @@ namespace {
 // The C structures of DLPack (github.com/dmlc/dlpack), versions 0 and 1.
 struct DLDevice {
   std::int32_t device_type, device_id;
+  bool operator==(const DLDevice&) const = default;
 };
 struct DLDataType {
   std::uint8_t code, bits;
@@ -40,8 +46,9 @@ struct DLManagedTensorVersioned {
   std::uint64_t flags;
   DLTensor tensor;
 };
-constexpr std::int32_t cpu_device = 1, cuda_host_device = 3;
+constexpr std::int32_t cpu_device = 1, cuda_host_device = 3, rocm_host_device = 11;
 constexpr std::uint64_t read_only_flag = 1, copied_flag = 2;
+constexpr std::int64_t legacy_stream = 1, no_stream = -1;
 enum Code : std::uint8_t {
   int_code = 0,
   uint_code = 1,
@@ -75,18 +82,78 @@ std::optional<DType> dtype_of_code(DLDataType type) {
   return std::nullopt;
 }
 
+// --- Devices by their numbers --------------------------------------------------------------------
+
+DLDevice number_of(Device device) {
+  const Driver* driver = driver_of(device.kind);
+  return {driver ? driver->dlpack_type() : cpu_device, device.index};
+}
+
+// The device that plait has under these numbers. Host memory that a device copies is the host's.
+std::optional<Device> device_of_number(DLDevice number) {
+  for (const std::int32_t host : {cpu_device, cuda_host_device, rocm_host_device})
+    if (number.device_type == host) return Device{};
+  for (const Device device : devices())
+    if (number_of(device) == number) return device;
+  return std::nullopt;
+}
+
+// "cuda:0", also where plait has no such device.
+std::string device_text(DLDevice number) {
+  if (const std::optional<Device> device = device_of_number(number)) return device->to_string();
+  const auto index = ":" + std::to_string(number.device_id);
+  switch (number.device_type) {
+    case 2:
+      return "cuda" + index;
+    case 8:
+      return "metal" + index;
+    case 10:
+      return "rocm" + index;
+    case 13:
+      return "managed memory of cuda" + index;
+    default:
+      return "a device of DLPack's kind " + std::to_string(number.device_type) + ", number " +
+             std::to_string(number.device_id);
+  }
+}
+
+std::string names_of_devices() {
+  std::string names;
+  for (const Device device : devices()) names += (names.empty() ? "" : ", ") + device.to_string();
+  return names;
+}
+
+std::optional<DLDevice> to_number(py::handle object) {
+  if (!PyTuple_Check(object.ptr()) || PyTuple_GET_SIZE(object.ptr()) != 2) return std::nullopt;
+  // Enumerations of other libraries are integers.
+  const long type = PyLong_AsLong(PyTuple_GET_ITEM(object.ptr(), 0));
+  const long id = PyLong_AsLong(PyTuple_GET_ITEM(object.ptr(), 1));
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return DLDevice{std::int32_t(type), std::int32_t(id)};
+}
+
+// --- Tensors -------------------------------------------------------------------------------------
+
+// stream: that which the other library reads the memory on, where it is on a device.
 template <class Managed>
 struct Export {
+  ~Export() {
+    if (stream) note_foreign_read(buffer.storage(), *stream);
+  }
   Buffer buffer;
+  std::optional<std::int64_t> stream;
   Sizes64 shape, strides;
   Managed managed;
 };
 
 template <class Managed>
-Managed* make_export(const Buffer& buffer, bool copied) {
-  auto* made = new Export<Managed>{buffer, buffer.shape(), buffer.strides(), {}};
-  made->managed.tensor = {buffer.view().data,
-                          {cpu_device, 0},
+Managed* make_export(const Buffer& buffer, std::optional<std::int64_t> stream, bool copied) {
+  auto* made = new Export<Managed>{buffer, stream, buffer.shape(), buffer.strides(), {}};
+  made->managed.tensor = {buffer.placed().data,
+                          number_of(buffer.device()),
                           std::int32_t(made->shape.size()),
                           type_code(buffer.dtype()),
                           made->shape.begin(),
@@ -146,10 +213,11 @@ Array take_over(PyObject* capsule, const char* name, const char* used) {
       throw BackendError("from_dlpack: the tensor follows DLPack " + std::to_string(managed->major),
                          "make it with DLPack 1 or older");
   const DLTensor& tensor = managed->tensor;
-  if (tensor.device.device_type != cpu_device && tensor.device.device_type != cuda_host_device)
-    throw BackendError("from_dlpack: the memory is on a device of kind " +
-                           std::to_string(tensor.device.device_type),
-                       "copy it to the CPU first");
+  const std::optional<Device> device = device_of_number(tensor.device);
+  if (!device)
+    throw BufferError("from_dlpack: the memory is on " + device_text(tensor.device) +
+                          ", which plait does not have here",
+                      "copy it to the host first; the devices are: " + names_of_devices());
   const std::optional<DType> dtype = dtype_of_code(tensor.dtype);
   if (!dtype)
     throw DtypeError("from_dlpack: elements of code " + std::to_string(tensor.dtype.code) +
@@ -170,7 +238,9 @@ Array take_over(PyObject* capsule, const char* name, const char* used) {
     managed->deleter(managed);
     PyGILState_Release(state);
   };
-  return Array(Buffer(Storage::foreign(view.data, bytes, release), view));
+  if (device->is_host()) return Array(Buffer(Storage::foreign(view.data, bytes, release), view));
+  return Array(
+      Buffer(lent_storage(view.data, bytes, Stream::current(*device), std::move(release)), view));
 }
 
 // The named arguments of a METH_FASTCALL|METH_KEYWORDS method.
@@ -293,73 +363,175 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
   });
 }
 
+namespace {
+
+// What __dlpack__ is asked for.
+struct Wanted {
+  bool versioned = false;
+  std::optional<bool> copy;
+  std::optional<DLDevice> device;
+  std::optional<std::int64_t> stream;
+};
+
+Wanted to_wanted(PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  Wanted wanted;
+  each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
+    if (value == Py_None) return;
+    if (name == "max_version") {
+      wanted.versioned = borrowed(value) >= py::make_tuple(1);
+    } else if (name == "copy") {
+      wanted.copy = value == Py_True;
+    } else if (name == "dl_device") {
+      wanted.device = to_number(value);
+      if (!wanted.device)
+        throw DtypeError("__dlpack__: dl_device is " + text_of(value),
+                         "give DLPack's kind and number of a device, such as (1, 0)");
+    } else if (name == "stream") {
+      wanted.stream = PyLong_AsLongLong(value);
+      if (PyErr_Occurred()) throw py::error_already_set();
+    }
+  });
+  return wanted;
+}
+
+// The memory for it, on the array's device or on the host.
+Buffer exported_buffer(const Array& array, const Wanted& wanted, bool& copied) {
+  const Buffer buffer = array.buffer();
+  const Device here = buffer.device();
+  if (!wanted.device || *wanted.device == number_of(here)) {
+    copied = wanted.copy.value_or(false);
+    return copied ? buffer.copy() : buffer;
+  }
+  const std::string what = "__dlpack__: the memory is on " + here.to_string() + ", and ";
+  if (wanted.device->device_type != cpu_device)
+    throw BufferError(what + "it is wanted on " + device_text(*wanted.device),
+                      "put it there first, by device_put; or ask for the host, (1, 0)");
+  if (wanted.copy == false)
+    throw BufferError(what + "it is wanted on the host without a copy", "leave out copy=False");
+  copied = true;
+  return host_buffer_of(array);
+}
+
+}  // namespace
+
 PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    bool versioned = false, copied = false;
-    Buffer buffer = host_buffer_of(exported(self));
-    each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
-      if (value == Py_None) return;
-      if (name == "max_version")
-        versioned = borrowed(value) >= py::make_tuple(1);
-      else if (name == "copy")
-        copied = value == Py_True;
-      else if (name == "dl_device" && !borrowed(value).equal(py::make_tuple(int(cpu_device), 0)))
-        throw BackendError(
-            "__dlpack__: the memory is on the CPU, and " + text_of(value) + " is another device",
-            "ask for the device (1, 0)");
-      else if (name == "stream")
-        throw ValueError("__dlpack__: memory of the CPU has no stream", "leave stream out");
-    });
-    if (copied) buffer = Buffer::copy_of(buffer.view());
-    if (versioned)
-      return PyCapsule_New(make_export<DLManagedTensorVersioned>(buffer, copied),
+    Wanted wanted = to_wanted(arguments, count, names);
+    const Array& array = exported(self);
+    if (wanted.stream && device_of(array).is_host())
+      throw ValueError("__dlpack__: memory of the CPU has no stream", "leave stream out");
+    if (wanted.stream == 0)
+      throw ValueError("__dlpack__: stream=0 may mean two streams",
+                       "give 1, the legacy default stream, or 2, that of the thread");
+    bool copied = false;
+    const Buffer buffer = exported_buffer(array, wanted, copied);
+    std::optional<std::int64_t> stream;
+    if (!buffer.device().is_host() && wanted.stream != no_stream) {
+      stream = wanted.stream.value_or(legacy_stream);  // as the standard has it
+      without_gil([&] { let_foreign_read(buffer, *stream); });
+    }
+    if (wanted.versioned)
+      return PyCapsule_New(make_export<DLManagedTensorVersioned>(buffer, stream, copied),
                            "dltensor_versioned", destroy_capsule<DLManagedTensorVersioned>);
-    return PyCapsule_New(make_export<DLManagedTensor>(buffer, copied), "dltensor",
+    return PyCapsule_New(make_export<DLManagedTensor>(buffer, stream, copied), "dltensor",
                          destroy_capsule<DLManagedTensor>);
   });
 }
 
-PyObject* dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", int(cpu_device), 0); }
+PyObject* dlpack_device(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const DLDevice number = number_of(device_of(read_by_python(array_of(self))));
+    return Py_BuildValue("(ii)", number.device_type, number.device_id);
+  });
+}
+
+namespace {
+
+Device to_device(py::handle object) {
+  if (const std::optional<DLDevice> number = to_number(object)) {
+    if (const std::optional<Device> device = device_of_number(*number)) return *device;
+    throw BackendError("from_dlpack: there is no device " + device_text(*number),
+                       "the devices are: " + names_of_devices());
+  }
+  return Device::named(utf8_of(py::str(object).ptr()));
+}
+
+// The capsule of another library's array. Where plait does not have its device, and the host is
+// wanted, the library is asked for a copy there.
+py::object ask(const py::object& object, std::optional<Device> wanted) {
+  std::optional<DLDevice> number;
+  if (py::hasattr(object, "__dlpack_device__"))
+    number = to_number(object.attr("__dlpack_device__")());
+  const std::optional<Device> device =
+      number ? device_of_number(*number) : std::optional<Device>(Device{});
+  py::dict old, arguments;
+  if (device && !device->is_host())
+    if (const auto stream = foreign_number(Stream::current(*device))) old["stream"] = *stream;
+  arguments = old.attr("copy")();
+  arguments["max_version"] = py::make_tuple(1, 0);
+  if (!device) {
+    if (!wanted || !wanted->is_host())
+      throw BufferError(
+          "from_dlpack: the array is on " + device_text(*number) +
+              ", which plait does not have here",
+          "give device=\"cpu\" for a copy on the host; the devices are: " + names_of_devices());
+    arguments["dl_device"] = py::make_tuple(int(cpu_device), 0);
+  }
+  const py::object method = object.attr("__dlpack__");
+  try {
+    return method(**arguments);
+  } catch (py::error_already_set& error) {
+    if (!device || !error.matches(PyExc_TypeError)) throw;
+    return method(**old);  // of DLPack 0
+  }
+}
+
+Array take(const py::object& capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned"))
+    return take_over<DLManagedTensorVersioned>(capsule.ptr(), "dltensor_versioned",
+                                               "used_dltensor_versioned");
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor"))
+    return take_over<DLManagedTensor>(capsule.ptr(), "dltensor", "used_dltensor");
+  throw DtypeError("from_dlpack: the capsule was used before, or holds no tensor",
+                   "a capsule can be taken over once");
+}
+
+py::object from_dlpack(py::object object, py::object device, py::object copy) {
+  std::optional<Device> wanted;
+  if (!device.is_none()) wanted = to_device(device);
+  const bool is_own = is_array(object.ptr());
+  if (!is_own && !PyCapsule_CheckExact(object.ptr()) && !py::hasattr(object, "__dlpack__"))
+    throw DtypeError("from_dlpack: " + text_of(object.ptr()) + " of type " +
+                         type_name_of(object.ptr()) + " has no __dlpack__",
+                     "pass an array of a library that has DLPack");
+  if (is_own && !wanted && !copy.is(py::bool_(true))) return object;
+  const Array array = is_own
+                          ? exported(object.ptr())
+                          : take(PyCapsule_CheckExact(object.ptr()) ? object : ask(object, wanted));
+  const Buffer buffer = array.buffer();
+  if (wanted && *wanted != buffer.device()) {
+    if (copy.is(py::bool_(false)))
+      throw ValueError("from_dlpack: the array is on " + buffer.device().to_string() +
+                           ", and is wanted on " + wanted->to_string() + " without a copy",
+                       "leave out copy=False");
+    return to_python(Array(without_gil([&] { return buffer.on(*wanted); })));
+  }
+  return to_python(copy.is(py::bool_(true)) ? Array(buffer.copy()) : array);
+}
+
+}  // namespace
 
 void add_interchange(py::module_& module) {
   module.def("carries_tangent", [](py::object object) {
     return is_array(object.ptr()) && carries_tangent(array_of(object.ptr()));
   });
   module.def(
-      "from_dlpack",
-      [](py::object object, py::object device, py::object copy) {
-        if (!device.is_none() && !device.equal(py::str("cpu")) &&
-            !device.equal(py::make_tuple(int(cpu_device), 0)))
-          throw BackendError("from_dlpack: there is no device " + text_of(device.ptr()),
-                             "leave it out, or give 'cpu'");
-        py::object capsule = object;
-        if (is_array(object.ptr())) return object;
-        if (!PyCapsule_CheckExact(object.ptr())) {
-          if (!py::hasattr(object, "__dlpack__"))
-            throw DtypeError("from_dlpack: " + text_of(object.ptr()) + " of type " +
-                                 type_name_of(object.ptr()) + " has no __dlpack__",
-                             "pass an array of a library that has DLPack");
-          try {
-            capsule = object.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0));
-          } catch (py::error_already_set& error) {
-            if (!error.matches(PyExc_TypeError)) throw;
-            capsule = object.attr("__dlpack__")();
-          }
-        }
-        Array array;
-        if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned"))
-          array = take_over<DLManagedTensorVersioned>(capsule.ptr(), "dltensor_versioned",
-                                                      "used_dltensor_versioned");
-        else if (PyCapsule_IsValid(capsule.ptr(), "dltensor"))
-          array = take_over<DLManagedTensor>(capsule.ptr(), "dltensor", "used_dltensor");
-        else
-          throw DtypeError("from_dlpack: the capsule was used before, or holds no tensor",
-                           "a capsule can be taken over once");
-        if (copy.is(py::bool_(true))) array = Array(Buffer::copy_of(array.buffer().view()));
-        return to_python(array);
-      },
+      "from_dlpack", from_dlpack,
       "An array that shares the memory of another library's array, which must not be written to "
-      "from then on.",
+      "from then on.\n\n"
+      "It stays on its device; plait's work there comes after what the library has given the "
+      "device\nto do. device: where it is wanted instead, by a copy: \"cpu\". copy: True always "
+      "copies, False\nnever. BufferError for a device that plait does not have.",
       py::arg("x"), py::kw_only(), py::arg("device") = py::none(), py::arg("copy") = py::none());
 }
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
+#include <plait/trace/devices.h>
 #include <plait/trace/wait.h>
 #include <plait/transforms/transforms.h>
 
@@ -46,12 +47,32 @@ JitCall to_call(PyObject* const* values, std::size_t flags, PyObject* keywords) 
   return call;
 }
 
+// The function itself, with arguments on jit's device.
+PyObject* call_plainly(const JitState& state, PyObject* const* values, std::size_t flags,
+                       PyObject* keywords) {
+  if (!state.device) return PyObject_Vectorcall(state.function.ptr(), values, flags, keywords);
+  const DeviceScope scope(*state.device);
+  const py::object put = py::module_::import("plait._devices").attr("put_arrays");
+  const JitCall given = to_call(values, flags, keywords);
+  py::list positional;
+  py::dict named;
+  for (std::size_t i = 0; i < given.values.size(); ++i) {
+    py::object value = borrowed(given.values[i]);
+    if (!state.is_static(given, i)) value = put(value, state.device->to_string());
+    if (i < given.num_positional)
+      positional.append(value);
+    else
+      named[borrowed(given.names[i - given.num_positional])] = value;
+  }
+  return PyObject_Call(state.function.ptr(), py::tuple(positional).ptr(), named.ptr());
+}
+
 PyObject* call(PyObject* self, PyObject* const* values, std::size_t flags, PyObject* keywords) {
   return guarded([&] {
     JitState& state = state_of(self);
     if (!state.function)
       throw InternalError("a jitted function was called after the garbage collector took it apart");
-    if (is_disabled) return PyObject_Vectorcall(state.function.ptr(), values, flags, keywords);
+    if (is_disabled) return call_plainly(state, values, flags, keywords);
     JitInputs inputs;
     const std::shared_ptr<JitEntry> entry =
         find_entry(state, to_call(values, flags, keywords), inputs);
@@ -314,33 +335,36 @@ void add_jit(py::module_& module) {
   jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!jit_type) throw py::error_already_set();
   module.attr("JitFunction") = borrowed(reinterpret_cast<PyObject*>(jit_type));
-  module.def("make_jit",
-             [](py::object function, const std::string& name,
-                std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
-                std::vector<std::int64_t> donate_argnums, py::tuple donate_argnames, bool wait,
-                py::object specs, const py::dict& options, std::vector<std::string> parameters) {
-               PyObject* object = jit_type->tp_alloc(jit_type, 0);
-               if (!object) throw py::error_already_set();
-               auto* self = reinterpret_cast<JitObject*>(object);
-               self->vectorcall = call;
-               self->state = new JitState;
-               self->state->function = std::move(function);
-               self->state->name = name;
-               self->state->static_argnums = std::move(static_argnums);
-               for (py::handle item : static_argnames)
-                 self->state->static_argnames.push_back(borrowed(item.ptr()));
-               self->state->donate_argnums = std::move(donate_argnums);
-               for (py::handle item : donate_argnames)
-                 self->state->donate_argnames.push_back(borrowed(item.ptr()));
-               self->state->waits = wait;
-               if (!specs.is_none()) self->state->specs = std::move(specs);
-               self->state->options = {options["constraints"].cast<std::vector<std::string>>(),
-                                       options["buckets"].cast<Buckets>(),
-                                       options["bound"].cast<std::map<std::string, std::int64_t>>(),
-                                       options["executables"].cast<std::size_t>()};
-               self->state->parameters = std::move(parameters);
-               return py::reinterpret_steal<py::object>(object);
-             });
+  module.def("make_jit", [](py::object function, const std::string& name,
+                            std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
+                            std::vector<std::int64_t> donate_argnums, py::tuple donate_argnames,
+                            bool wait, py::object device, py::object specs, const py::dict& options,
+                            std::vector<std::string> parameters) {
+    std::optional<Device> on;
+    if (!device.is_none()) on = Device::named(utf8_of(py::str(device).ptr()));
+    PyObject* object = jit_type->tp_alloc(jit_type, 0);
+    if (!object) throw py::error_already_set();
+    auto* self = reinterpret_cast<JitObject*>(object);
+    self->vectorcall = call;
+    self->state = new JitState;
+    self->state->function = std::move(function);
+    self->state->name = name;
+    self->state->static_argnums = std::move(static_argnums);
+    for (py::handle item : static_argnames)
+      self->state->static_argnames.push_back(borrowed(item.ptr()));
+    self->state->donate_argnums = std::move(donate_argnums);
+    for (py::handle item : donate_argnames)
+      self->state->donate_argnames.push_back(borrowed(item.ptr()));
+    self->state->waits = wait;
+    self->state->device = on;
+    if (!specs.is_none()) self->state->specs = std::move(specs);
+    self->state->options = {options["constraints"].cast<std::vector<std::string>>(),
+                            options["buckets"].cast<Buckets>(),
+                            options["bound"].cast<std::map<std::string, std::int64_t>>(),
+                            options["executables"].cast<std::size_t>()};
+    self->state->parameters = std::move(parameters);
+    return py::reinterpret_steal<py::object>(object);
+  });
   module.def("set_jit_disabled",
              [](bool disabled) { return std::exchange(is_disabled, disabled); });
   module.def("is_jit_disabled", [] { return is_disabled; });

@@ -60,6 +60,7 @@ struct JitInputs {
   Arrays arrays;
   std::vector<py::object> owners;
   BorrowedMemory borrowed;
+  bool are_placed = false;  // on the device of jit(device=): what was no array may go there
 };
 
 // The arguments of a call: positional values, then values of keywords, sorted by name.
@@ -83,6 +84,7 @@ struct JitState {
   std::vector<std::int64_t> donate_argnums;
   std::vector<py::object> donate_argnames;
   bool waits = false;                   // for generated loops
+  std::optional<Device> device;         // on which it runs; absent: where its arguments are
   py::object specs;                     // a tuple, one for each argument; null without named sizes
   SizeOptions options;                  // of named sizes
   std::vector<std::string> parameters;  // names of positional parameters, if known
@@ -105,7 +107,8 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitIn
 // The entry's program for these inputs. ShapeError if sizes of one name disagree.
 std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
                                         const Arrays& arrays, Device device);
-// The device of a call, where what may move has been moved then; the CPU unless all are known.
+// The device of a call, where what may move has been moved then; the CPU unless all are known, or
+// jit was given one. BackendError for an argument that lies on another than that.
 Device settle(const JitState& state, const JitEntry& entry, Arrays& arrays);
 std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEntry& entry,
                                               const Instance& instance);

@@ -4,11 +4,11 @@
 // allocating for its signature. Outside of traces, concrete inputs run the executable directly.
 // Otherwise the jaxpr is applied as one `call` equation. The GIL is released where the work is
 // worth it.
-// where the work is worth it.
 // SPDX-License-Identifier: Apache-2.0
 #include "array/views.h"
 #include "jit.h"
 
+#include <plait/primitives/primitives.h>
 #include <plait/trace/accepts.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/devices.h>
@@ -47,6 +47,7 @@ bool match_leaf(const LeafKey& key, PyObject* leaf, bool donates, JitInputs& inp
   if (is_numpy_array(leaf) && may_borrow()) array = inputs.borrowed.read(leaf);
   if (!array) array = to_array(leaf, {"jit"});
   if (!accepts(*key.aval, array->aval())) return false;
+  if (inputs.are_placed && array->is_concrete()) set_free(std::span(&*array, 1));
   inputs.arrays.push_back(std::move(*array));
   if (donates) inputs.owners.emplace_back();
   return true;
@@ -174,11 +175,33 @@ Arrays run_executable(const JitState& state, const JitInputs& inputs, const Inst
   return results;
 }
 
+// Puts the inputs of a call on jit's device, but for arguments that were put on another.
+Device place(const JitState& state, const JitEntry& entry, Arrays& arrays) {
+  const std::size_t num_arguments =
+      arrays.size() - std::min(arrays.size(), entry.captures.arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    Array& array = arrays[i];
+    const std::optional<Buffer> known = array.known_buffer();
+    if (array.aval().stack > 0 || (known && known->device() == *state.device)) continue;
+    const bool may_move = !known || known->is_free() ||
+                          (known->device().is_host() && (i >= num_arguments || array.ndim() == 0));
+    if (!may_move)
+      throw BackendError(
+          state.name + ": " + state.input_name(entry, i) + ", " + array.aval().to_string() +
+              ", lies on " + known->device().to_string() + ", and jit was given device=\"" +
+              state.device->to_string() + "\"",
+          "move it: device_put(x, \"" + state.device->to_string() + "\"), or leave out device");
+    array = device_put(array, *state.device);
+  }
+  return *state.device;
+}
+
 }  // namespace
 
 // What may move: arrays of numbers alone, numbers, and arrays of the host that the function uses
 // without taking them as arguments.
 Device settle(const JitState& state, const JitEntry& entry, Arrays& arrays) {
+  if (state.device) return place(state, entry, arrays);
   if (!std::all_of(arrays.begin(), arrays.end(),
                    [](const Array& array) { return array.is_concrete(); }))
     return {};
@@ -242,8 +265,8 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   Whereabouts where;
   for (std::size_t i = 0; direct && i < inputs.arrays.size(); ++i)
     where.add(buffer_of(inputs.arrays[i]));
-  const Device device =
-      direct && !where.are_plain() ? settle(state, entry, inputs.arrays) : Device();
+  const bool settles = state.device || (direct && !where.are_plain());
+  const Device device = settles ? settle(state, entry, inputs.arrays) : Device();
   const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays, device);
   // A trace, the tape or a host function may keep its inputs longer than the call.
   if (!direct || instance->calls_host) inputs.borrowed.copy_all(inputs.arrays);
@@ -264,11 +287,12 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
                        ? run_into_kept(state, inputs, *instance, *executable, buffers)
                        : run_executable(state, inputs, *instance, *executable, buffers);
   inputs.borrowed.copy_all(results);
-  if (where.are_free()) set_free(results);
+  if (where.are_free() && !state.device) set_free(results);
   return to_result(entry, cut(std::move(results)));
 }
 
 std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs) {
+  inputs.are_placed = state.device.has_value();
   auto matches = [&](const JitEntry& entry) {
     return match_arguments(entry, call, inputs) &&
            entry.captures.match(inputs.arrays, may_borrow() ? &inputs.borrowed : nullptr);
@@ -283,6 +307,7 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitIn
   bool keeps = false;
   const std::shared_ptr<JitEntry> made = make_entry(state, call, keeps);
   JitInputs own;
+  own.are_placed = inputs.are_placed;
   if (!match_arguments(*made, call, own))
     throw InternalError("jit: the entry just made does not fit its call");
   const std::shared_ptr<JitEntry> entry = keeps ? state.traces.add(made, matches) : made;

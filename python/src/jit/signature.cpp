@@ -4,6 +4,7 @@
 #include "jit.h"
 
 #include <plait/trace/accepts.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/sizes.h>
 
 #include <algorithm>
@@ -280,6 +281,7 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
   auto entry = std::make_shared<JitEntry>();
   std::vector<py::object> leaves;
   TransformScope scope("jit", state.name);
+  const DeviceScope device(state.device.value_or(DeviceScope::current()));
   add_arguments(state, call, *entry, leaves);
   std::vector<Aval> avals;
   for (const LeafKey& leaf : entry->leaves)

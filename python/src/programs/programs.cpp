@@ -89,6 +89,12 @@ void add_programs(py::module_& module) {
     return kinds;
   });
   module.def("parse_jaxpr", [](const std::string& text) { return parse(text); });
+  module.def("missing_backends", [] {
+    py::list missing;
+    for (const MissingBackend& one : missing_backends())
+      missing.append(py::make_tuple(one.name, one.reason));
+    return missing;
+  });
   module.def("machine_info", [] {
     py::dict facts;
     facts["threads"] = num_threads();
