@@ -6,6 +6,7 @@
 #include <plait/base/stream.h>
 #include <plait/base/transfer.h>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,12 +66,15 @@ void with_seeds(const std::function<void()>& f) {
   CHECK(std::string(loaded().standin_last_error()) == "");
 }
 
-// Runs a hidden case of this program in a process of its own; what becomes of it.
-int in_own_process(const char* name) {
+// What becomes of cases of this program in a process of its own.
+int in_own_process(const std::string& cases, const char* variable, const char* value) {
   const pid_t child = fork();
   if (child == 0) {
-    const std::string option = std::string("--test-case=") + name;
-    execl("/proc/self/exe", "test_cuda", option.c_str(), "--no-skip", "-m", nullptr);
+    setenv(variable, value, 1);
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, 1), dup2(nowhere, 2);
+    execl("/proc/self/exe", "test_cuda", "--source-file=*driver_test.cpp",
+          ("--test-case=" + cases).c_str(), "--no-skip", nullptr);
     _exit(99);
   }
   int status = 0;
@@ -224,8 +228,8 @@ TEST_CASE("two threads with two streams each") {
         found[std::size_t(4 * thread + i)] = values(there.on(streams[1].device()).copy());
       }
     };
-    std::thread other(work, 1);
-    work(0);
+    std::thread other([&] { CHECK(problem([&] { work(1); }) == ""); });
+    CHECK(problem([&] { work(0); }) == "");
     other.join();
     for (int i = 0; i < 8; ++i)
       CHECK(found[std::size_t(i)] == expected_of(counting(900, float(i % 4)), 30));
@@ -252,7 +256,19 @@ TEST_CASE("a child of fork has no device") {
 }
 
 TEST_CASE("a device that a kernel has broken is lost, and others are not") {
-  CHECK(in_own_process("a device is broken") == 0);
+  CHECK(in_own_process("a device is broken", "STANDIN_SEED", "1") == 0);
+}
+
+// The same cases where streams write no values and wait for none, and what they see of faults.
+TEST_CASE("other drivers") {
+  const std::string plain = "numbers go*,a stream waits*,memory*,single calls*,two threads*";
+  const std::string ordered = "a stream waits*,memory is given back*,two threads*";
+  CHECK(in_own_process(plain, "STANDIN_STREAM_VALUES", "0") == 0);
+  for (const char* fault : {"waits", "frees", "values"}) {
+    CAPTURE(std::string(fault));
+    CHECK(in_own_process(ordered, "STANDIN_FAULT", fault) == 1);
+  }
+  CHECK(in_own_process(ordered, "STANDIN_FAULT", "none") == 0);
 }
 
 TEST_CASE("a device is broken" * doctest::skip()) {

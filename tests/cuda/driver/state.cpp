@@ -76,6 +76,11 @@ CUresult begin_call(const char* name, Needs needs) {
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : context->error.load();
 }
 
+bool is_planted(const char* fault) {
+  static const char* const text = std::getenv("STANDIN_FAULT");
+  return text != nullptr && std::strcmp(text, fault) == 0;
+}
+
 void lose(int device, CUresult error, const std::string& text) {
   CUresult none = CUDA_SUCCESS;
   state().contexts[device].error.compare_exchange_strong(none, error);

@@ -199,6 +199,7 @@ CUresult begin_call(const char* name, Needs needs = Needs::context);
 
 CUcontext current_context();
 bool has_stream_values();  // whether streams write and wait for values
+bool is_planted(const char* fault);
 // A failure on a device, which is lost by it.
 void lose(int device, CUresult error, const std::string& text);
 

@@ -252,7 +252,7 @@ STANDIN_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsign
     object->capture->is_invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
-  if (of->mark == nullptr) return CUDA_SUCCESS;
+  if (of->mark == nullptr || is_planted("waits")) return CUDA_SUCCESS;
   return submit(*object, {empty_node, [mark = of->mark] { mark->wait(); }, {}, true});
 }
 
@@ -260,6 +260,7 @@ STANDIN_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr add
                                                 std::uint64_t value, unsigned flags) {
   STANDIN_CALL();
   if (flags != CU_STREAM_WRITE_VALUE_DEFAULT) return CUDA_ERROR_NOT_SUPPORTED;
+  if (is_planted("values")) return *value_at(address) = value, CUDA_SUCCESS;
   return submit_value(stream, address, [value](std::uint64_t* memory, CUcontext) {
     __atomic_store_n(memory, value, __ATOMIC_SEQ_CST);
   });
@@ -269,6 +270,7 @@ STANDIN_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr
                                                std::uint64_t value, unsigned flags) {
   STANDIN_CALL();
   if (flags > 3) return CUDA_ERROR_INVALID_VALUE;
+  if (is_planted("waits")) return CUDA_SUCCESS;
   const auto is_reached = [value, flags](std::uint64_t there) {
     switch (flags) {
       case CU_STREAM_WAIT_VALUE_GEQ:
