@@ -165,6 +165,7 @@ STANDIN_EXPORT CUresult cuStreamQuery(CUstream stream) {
   const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult refused = refuse_of_capturing(*object)) return refused;
+  if (const CUresult refused = refuse_in_captures()) return refused;
   if (!object->queue->is_done()) return CUDA_ERROR_NOT_READY;
   return object->context->error;
 }
@@ -211,6 +212,7 @@ STANDIN_EXPORT CUresult cuEventQuery(CUevent event) {
     object->capture->is_invalid = true;
     return CUDA_ERROR_CAPTURED_EVENT;
   }
+  if (const CUresult refused = refuse_in_captures()) return refused;
   if (object->mark != nullptr && !object->mark->is_reached()) return CUDA_ERROR_NOT_READY;
   return object->context->error;
 }
