@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
 LAYERS = ["base", "ir", "trace", "rules", "primitives", "transforms", "control", "functions"]
 LAYERS += ["rewriting", "run", "codegen", "compile", "backends", "inspect", "program", "tool"]
+KERNELS = "lib/backends/cuda/"  # texts in its folder device include each other as if installed
 VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # A line of nm: the object, the symbol, what it is there. Lower case is local or undefined.
@@ -56,6 +57,8 @@ def is_door(path):
 
 def target_of(name, quoted, source):
     """The file of the project that an include names, relative to the root; None for any other."""
+    if source.startswith(KERNELS) and (ROOT / KERNELS / "device" / name).exists():
+        return f"{KERNELS}device/{name}"
     if name.startswith("plait/"):
         return f"include/{name}"
     if not quoted:
