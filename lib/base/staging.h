@@ -13,6 +13,9 @@ namespace plait {
 // A block that lives until the work that uses it is done: Stream::keep.
 class Staging final : public Stream::Work {
  public:
+  // Blocks up to this size are kept for the next: memory that a device copies takes long to get,
+  // and to give it back, devices may wait.
+  static constexpr std::size_t largest_kept = std::size_t{1} << 25;
   Staging(Device device, std::size_t bytes);  // MemoryError
   ~Staging() override;
   Staging(const Staging&) = delete;

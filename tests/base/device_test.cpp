@@ -21,6 +21,7 @@
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../problem.h"
@@ -182,7 +183,7 @@ TEST_CASE("memory is given back once no stream uses it") {
     copies.clear();
     CHECK(standin::bytes_in_use() == before);
   }
-  CHECK(standin::staging_in_use() <= 256 * 4096);  // small blocks are kept
+  CHECK(standin::staging_in_use() <= 256 * 4096);  // blocks are kept
 }
 
 TEST_CASE("faults of the device are seen by these tests") {
@@ -227,13 +228,41 @@ TEST_CASE("a lack of memory is told, and nothing is lost") {
     const std::string told =
         problem_and_fix<MemoryError>([&] { Buffer::empty(DType::float32, {1 << 30}, device); });
     CHECK(told.starts_with("cannot allocate 4294967296 bytes on standin:0 | "));
+    const Buffer large = counting(3'000'000);  // of a size of which none is kept
     standin::faults().failing_staging = 1;
+    standin::faults().failing_again = true;
     CHECK(problem_and_fix<MemoryError>([&] {
-            (void)source.on(device);
-          }).starts_with("cannot allocate 400000 bytes of host memory that standin:0 can copy"));
+            (void)large.on(device);
+          }).starts_with("cannot allocate 12000000 bytes of host memory that standin:0 can copy"));
+    CHECK(values(source.on(device)) == values(source));
+    standin::faults().failing_again = false;
+    standin::faults().failing_staging = 1;  // what is kept is given back, and it is asked again
+    CHECK(values(large.on(device)) == values(large));
     CHECK(values(source.on(device)) == values(source));
   }
   CHECK(standin::bytes_in_use() == before);
+}
+
+TEST_CASE("large arrays are copied in pieces, by memory that is kept") {
+  const standin::Quiet quiet;
+  const Buffer flat = counting(35'000'000);  // five pieces
+  for (const Device device : {standin::lazy(), standin::delayed()}) {
+    const auto same = [](const Buffer& on_device, const Buffer& here) {
+      const Buffer back = on_device.on_host(), wanted = here.dense();
+      CHECK(std::memcmp(back.data(), wanted.data(), std::size_t(wanted.bytes())) == 0);
+    };
+    const Buffer there = flat.on(device);
+    same(there, flat);
+    const std::vector<std::pair<Sizes64, Sizes64>> layouts = {
+        {{7, 2, 1'000'000}, {5'000'000, 1, 2}}, {{1, 2, 9'000'000}, {0, 15'000'000, 1}}};
+    for (const auto& [shape, strides] : layouts) {
+      const Buffer view = flat.view_as(shape, strides, 0);
+      same(there.view_as(shape, strides, 0), view);
+      same(view.on(device), view);
+    }
+    Stream::current(device).synchronize();
+    CHECK(standin::staging_in_use() <= 2 * 256 * (std::size_t{1} << 20));  // of two devices
+  }
 }
 
 TEST_CASE("what failed is told at the next wait that covers it, once") {

@@ -241,7 +241,9 @@ class StandinDriver final : public plait::Driver {
       queue_of(stream).submit(free);
   }
   void* allocate_staging(Device, std::size_t bytes) override {
-    if (fails(faults().failing_staging)) return nullptr;
+    if (is_staging_asked_again_.exchange(false) && faults().failing_again) return nullptr;
+    is_staging_asked_again_ = fails(faults().failing_staging);
+    if (is_staging_asked_again_) return nullptr;
     staging += std::int64_t(bytes);
     return std::malloc(bytes);
   }
@@ -305,7 +307,7 @@ class StandinDriver final : public plait::Driver {
  private:
   const std::string name_;
   const Mode mode_;
-  std::atomic<bool> is_asked_again_{false};
+  std::atomic<bool> is_asked_again_{false}, is_staging_asked_again_{false};
 };
 
 Device::Kind kind_of(Mode mode) {
