@@ -108,6 +108,7 @@ class Trial {
     const bool is_taken = std::any_of(program->equations.begin(), program->equations.end(),
                                       [&](const Equation& e) { return takes(*program, e); });
     if (!is_taken) return;
+    if (!options_.runs) return void(++row_.samples);
     if (program->equations.size() == 1) {
       if (auto found = kernel_law(program, inputs)) return fail(one, *found);
       for (const Arrays& special : with_special_values(program->equations[0], inputs))
@@ -272,7 +273,7 @@ void try_cases(const Backend& backend, const ConformanceOptions& options, const 
   // In float32, enough examples for several threads; kernels only.
   for (const Case& one : cases) {
     const auto row = by_dtype.find(DType::float32);
-    if (row == by_dtype.end() || row->second.samples == 0) break;
+    if (!options.runs || row == by_dtype.end() || row->second.samples == 0) break;
     const std::optional<Case> larger = laws::enlarged(one, most);
     const auto other = larger ? laws::with_dtype(*larger, DType::float32) : std::nullopt;
     if (!other) continue;

@@ -14,6 +14,7 @@ int conformance(const Arguments& arguments) {
   const Backend& backend = backend_named(arguments.value("--backend"), modules);
   ConformanceOptions options;
   options.programs = !arguments.has("--kernels");
+  options.runs = !arguments.has("--claims");
   if (arguments.has("--device")) options.device = Device::named(arguments.value("--device"));
   for (std::size_t i = 0; i < arguments.size(); ++i) options.primitives.push_back(arguments[i]);
   const ConformanceReport report = plait::conformance(backend, options);

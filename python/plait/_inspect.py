@@ -106,13 +106,13 @@ def diff(first, second, *args, **kwargs):
     )
 
 
-def conformance(backend, primitives=(), *, programs=True, modules=(), device="cpu"):
+def conformance(backend, primitives=(), *, runs=True, programs=True, modules=(), device="cpu"):
     """Tests a backend against the laws that kernels must obey: what `plait conformance` does.
 
     backend is a name ("llvm"); modules are paths of shared modules that register backends, which are loaded first. Each
     primitive, or only the given ones, is tried in every dtype: results against the reference, NaN and infinities,
     strides, memory around outputs, calls from two threads; with programs, also its derivatives and vmap as whole
-    programs. device is the one that the backend runs on. The result prints as a table; .rows has .primitive, .dtype,
+    programs. Without runs, the backend is only asked what it takes. device is the one that it runs on. The result prints as a table; .rows has .primitive, .dtype,
     .state ("passed", "refused" or "failed"), .samples and .detail, and .passed() says whether none failed.
 
     ValueError for an unknown backend, module or primitive, BackendError for a backend that cannot be used on this
@@ -129,6 +129,7 @@ def conformance(backend, primitives=(), *, programs=True, modules=(), device="cp
         [primitive_name(one) for one in primitives],
         programs,
         str(device),
+        runs,
     )
 
 

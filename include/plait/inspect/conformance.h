@@ -38,6 +38,7 @@ struct ConformanceReport {
 
 struct ConformanceOptions {
   std::vector<std::string> primitives = {};  // only those; empty: every registered one
+  bool runs = true;                          // otherwise it is only asked what it takes
   bool programs = true;                      // derivatives and vmap too
   Device device = {};                        // that the backend runs on
 };

@@ -36,6 +36,7 @@ class CudaBackend final : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
   bool runs_on(Device device) const override { return is_cuda(device); }
+  bool runs_eagerly() const override { return false; }
   bool takes_views() const override { return true; }
 
   Support supports(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval>,

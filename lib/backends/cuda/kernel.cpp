@@ -43,9 +43,7 @@ class ProgramKernel final : public Kernel {
     has_checks_ = !text_.checks.empty();
     failed_at_ = frame_bytes_;
     if (has_checks_) frame_bytes_ += alignment;
-    std::string source(text_beginning());
-    for (const KernelText& kernel : text_.kernels) source += kernel.text + "\n";
-    module_.emplace(device, std::move(source));
+    module_.emplace(device, source_of(text_));
   }
 
   void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,

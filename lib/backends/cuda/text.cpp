@@ -750,12 +750,19 @@ ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes) {
   return text;
 }
 
-std::string_view text_beginning() {
-  return R"(#include <plait/kernel.h>
-#include <plait/functions.h>
-#include <plait/lanes.h>
-
-)";
+std::string source_of(const ProgramText& text) {
+  std::string kernels;
+  for (const KernelText& kernel : text.kernels) kernels += "\n" + kernel.text;
+  std::string source = "#include <plait/kernel.h>\n\n#include <plait/functions.h>\n"
+                       "#include <plait/lanes.h>\n";
+  // What is not inline takes long to compile.
+  constexpr std::string_view apart[] = {"lax::sin(",    "lax::cos(",     "lax::tan(", "lax::pow(",
+                                        "lax::lgamma(", "lax::digamma(", "complex"};
+  if (std::any_of(std::begin(apart), std::end(apart), [&](std::string_view function) {
+        return kernels.find(function) != kernels.npos;
+      }))
+    source += "#include <base/math.cpp>\n";
+  return source + kernels;
 }
 
 }  // namespace plait::cuda
