@@ -5,6 +5,7 @@
 // The compiler is the variable CXX, or c++. Headers that a program brings are those of the GPU and
 // are not used: see kernel_options in meson.build for what is, by PLAIT_OPTIONS.
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <regex>
 #include <sstream>
@@ -165,9 +167,20 @@ bool compile(const std::vector<std::string>& command, const std::string& log) {
 #pragma GCC visibility push(default)
 extern "C" {
 
+// No version of NVRTC's own: what is compiled may be kept by it. It changes with all that decides
+// what a text becomes, but for the headers that plait brings.
 Result nvrtcVersion(int* major, int* minor) {
+  static const unsigned version = [] {
+    const char* cxx = std::getenv("CXX");
+    std::string all = cxx != nullptr ? cxx : "";
+    Dl_info self;
+    if (dladdr(reinterpret_cast<void*>(&nvrtcVersion), &self) != 0) all += contents(self.dli_fname);
+    for (const char* header : {"/interface.h", "/plait/kernel.h"})
+      all += contents(std::string(PLAIT_ON_CPU) + header);
+    return unsigned(std::hash<std::string>()(all));
+  }();
   *major = 13;
-  *minor = 0;
+  *minor = int(1000 + version % 1'000'000'000);
   return success;
 }
 
@@ -227,6 +240,8 @@ Result nvrtcCompileProgram(Program* program, int num_options, const char* const*
   for (const char* option : {"-shared", "-o"}) command.push_back(option);
   command.push_back(library);
   command.push_back(source);
+  // Linking what kernels do not need takes as long as compiling a small one.
+  for (const char* option : {"-nostdlib", "-lm", "-lc", "-lgcc"}) command.push_back(option);
   const bool is_content = compile(command, log);
   program->log = contents(log);
   if (!is_content) return compilation;
