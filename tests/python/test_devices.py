@@ -389,6 +389,20 @@ def test_jit_with_a_device_under_transforms(device):
 
 
 @each_device
+def test_jit_with_named_sizes_on_a_device(device):
+    for options in ({}, {"buckets": True}, {"bound": {"b": 8}}):
+        for f in (
+            plait.jit(lambda x, y: (x * 2).sum(0) + y, sizes=("b 3", None), **options),
+            plait.jit(
+                lambda x, y: (x * 2).sum(0) + y, sizes=("b 3", None), device=device, **options
+            ),
+        ):
+            for b in (1, 3, 5):
+                result = f(there(np.ones((b, 3)), device), 1.0)
+                assert result.device == device and result.tolist() == [2 * b + 1] * 3
+
+
+@each_device
 def test_jit_with_a_device_donates(device):
     step = plait.jit(lambda x, g: x - 0.1 * g, device=device, donate_argnums=0)
     x = there(X, device)

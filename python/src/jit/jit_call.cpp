@@ -175,6 +175,12 @@ Arrays run_executable(const JitState& state, const JitInputs& inputs, const Inst
   return results;
 }
 
+void move_all(Arrays& arrays, Device device) {
+  for (Array& array : arrays)
+    if (array.aval().stack == 0 && buffer_of(array).device() != device)
+      array = make_concrete(array.aval(), buffer_of(array).on(device));
+}
+
 // Puts the inputs of a call on jit's device, but for arguments that were put on another.
 Device place(const JitState& state, const JitEntry& entry, Arrays& arrays) {
   const std::size_t num_arguments =
@@ -211,9 +217,7 @@ Device settle(const JitState& state, const JitEntry& entry, Arrays& arrays) {
   for (std::size_t i = 0; i < arrays.size(); ++i)
     if (i < num_arguments || !device_of(arrays[i]).is_host()) bound.push_back(arrays[i]);
   const Device device = common_device(state.name, bound);
-  for (Array& array : arrays)
-    if (array.aval().stack == 0 && buffer_of(array).device() != device)
-      array = make_concrete(array.aval(), buffer_of(array).on(device));
+  move_all(arrays, device);
   return device;
 }
 
@@ -273,6 +277,7 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   const bool is_padded = instance->sized && !instance->sized->padded.empty();
   Arrays padded;
   if (is_padded) padded = entry.sized->pad(*instance->sized, inputs.arrays);
+  if (direct && is_padded) move_all(padded, device);  // the sizes are numbers
   const Arrays& arrays = is_padded ? padded : inputs.arrays;
   auto cut = [&](Arrays results) {
     return is_padded ? entry.sized->cut(*instance->sized, std::move(results)) : results;
