@@ -287,8 +287,8 @@ class StreamExecutable final : public Planned,
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (from[i].data != inputs[i].data || is_handle(step.inputs[i]) || needs.is_aligned(from[i]))
         continue;
-      in_place_of(from[i], stream);
-      copy(inputs[i], from[i], stream);
+      made.push_back(aligned_copy(from[i], needs.alignment, stream));
+      from[i] = made.back().placed();
     }
     for (std::size_t i = 0; i < to.size(); ++i)
       if (to[i].data == outputs[i].data && !is_handle(step.outputs[i]) && !needs.is_aligned(to[i]))
@@ -299,6 +299,23 @@ class StreamExecutable final : public Planned,
       if (to[i].data != outputs[i].data &&
           std::ranges::find(needs.host_outputs, i) == needs.host_outputs.end())
         copy(to[i], outputs[i], stream);
+  }
+
+  // With the same strides, for which the kernel is compiled.
+  static Buffer aligned_copy(const View& view, std::int64_t alignment, const Stream& stream) {
+    std::int64_t before = 0, behind = 1;  // elements
+    for (std::size_t dim = 0; dim < view.shape.size(); ++dim) {
+      const std::int64_t reach = (view.shape[dim] - 1) * view.strides[dim];
+      (reach < 0 ? before : behind) += std::abs(reach);
+    }
+    if (view.size() == 0) before = behind = 0;
+    const std::int64_t size = size_of(view.dtype), bytes = (before + behind) * size,
+                       pad = (alignment - before * size % alignment) % alignment;
+    const Buffer space = Buffer::empty(DType::uint8, {pad + bytes}, stream);
+    char* const begin = space.placed().as<char>() + pad;
+    copy({view.as<char>() - before * size, DType::uint8, {bytes}, {1}},
+         {begin, DType::uint8, {bytes}, {1}}, stream);
+    return Buffer(space.storage(), view, begin + before * size);
   }
 
   const Device device_;
