@@ -234,7 +234,10 @@ class Trial {
     } catch (const Error&) {
       return std::nullopt;  // these values are refused: an index, a check
     }
-    std::vector<const Backend*> backends = everything();
+    // On a device, what it leaves runs on the other backends that are there.
+    std::vector<const Backend*> backends =
+        options_.device.is_host() ? everything() : backends_of(options_.device);
+    std::erase(backends, &backend_);
     backends.insert(backends.begin(), &backend_);
     for (Buffer& input : inputs) input = input.on(options_.device);
     Arrays given;
