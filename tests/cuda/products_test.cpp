@@ -1,0 +1,262 @@
+// Products of matrices on CUDA devices (backends/cuda/cublaslt), on the stand-ins: what reaches the
+// library, and that it gives what the CPU gives.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/inspect/tolerance.h>
+#include <plait/plait.h>
+#include <plait/trace/devices.h>
+
+#include <dlfcn.h>
+
+#include <cmath>
+#include <functional>
+
+#include "../problem.h"
+#include "libcublaslt.h"
+#include "loaded.h"
+
+using namespace plait;
+using plait::cuda::loaded;
+
+namespace {
+
+struct Library {
+#define STANDIN_MEMBER(name, result, ...) result (*name)(__VA_ARGS__);
+  STANDIN_CUBLASLT_CONTROLS(STANDIN_MEMBER)
+#undef STANDIN_MEMBER
+};
+
+const Library& library() {
+  static const Library all = [] {
+    const char* folder = std::getenv("PLAIT_CUDA_LIBRARIES");
+    REQUIRE(folder != nullptr);
+    (void)loaded();  // which it needs
+    void* const handle =
+        dlopen((std::string(folder) + "/libcublasLt.so.13").c_str(), RTLD_NOW | RTLD_LOCAL);
+    REQUIRE_MESSAGE(handle != nullptr, dlerror());
+    Library found;
+#define STANDIN_FIND(name, ...) \
+  found.name = reinterpret_cast<decltype(found.name)>(dlsym(handle, #name));
+    STANDIN_CUBLASLT_CONTROLS(STANDIN_FIND)
+#undef STANDIN_FIND
+    return found;
+  }();
+  return all;
+}
+
+Device device() { return Device::named("cuda:0"); }
+
+Array numbers(const Shape& shape, DType dtype) {
+  const Array counted = lax::iota(DType::float32, {shape.num_elements()}, 0);
+  const Array real = is_integer(dtype) ? lax::sin(counted * 0.7) * 100 : lax::sin(counted * 0.7);
+  return lax::reshape(real, shape).astype(dtype);
+}
+
+struct Run {
+  std::string product, steps;  // the last one that the library started; what explain says
+  long num_products = 0;
+};
+
+// Runs a function on the device, and compares with the CPU.
+Run run(const std::function<Array(std::span<const Array>)>& f, const Arrays& inputs) {
+  const Function function = [&](std::span<const Array> in) { return Arrays{f(in)}; };
+  std::vector<Aval> avals;
+  for (const Array& input : inputs) avals.push_back(input.aval());
+  const Jaxpr program = make_jaxpr(function, avals).jaxpr;
+  std::vector<Buffer> here, there;
+  for (const Array& input : inputs) {
+    here.push_back(input.buffer());
+    there.push_back(device_put(input, device()).buffer());
+  }
+  const auto executable = compile(program, {.device = device()});
+  const long before = library().standin_products();
+  const Array given = Array(executable->run(there)[0].on_host()),
+              expected = Array(compile(program)->run(here)[0]);
+  const double tolerance = laws::tolerance_of(expected.dtype()).value;
+  const std::vector<complex128> ours = given.to_vector<complex128>(),
+                                theirs = expected.to_vector<complex128>();
+  REQUIRE(ours.size() == theirs.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const bool is_equal = std::abs(ours[i] - theirs[i]) <= tolerance * (1 + std::abs(theirs[i])) ||
+                          (std::isnan(ours[i].real()) && std::isnan(theirs[i].real()));
+    REQUIRE(is_equal);
+  }
+  return {library().standin_last_product(), executable->explain(),
+          library().standin_products() - before};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// One product, and no step beside it.
+void check_one(const Run& run, const std::string& product) {
+  CAPTURE(run.steps);
+  CHECK(run.num_products == 1);
+  CHECK(run.product == product);
+  CHECK(!has(run.steps, "   1  "));
+}
+
+const DType reals[] = {DType::float32, DType::bfloat16, DType::float16};
+
+}  // namespace
+
+TEST_CASE("products reach cuBLASLt in every dtype that it has") {
+  for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64,
+                            DType::complex64, DType::complex128}) {
+    CAPTURE(name_of(dtype));
+    const Arrays inputs{numbers({40, 64}, dtype), numbers({64, 24}, dtype)};
+    check_one(run([](auto in) { return numpy::matmul(in[0], in[1]); }, inputs), "NN 24x40x64");
+  }
+  const auto widened = [](auto in) {
+    return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}, DType::float32);
+  };
+  for (const DType dtype : {DType::float16, DType::bfloat16})
+    check_one(run(widened, {numbers({40, 64}, dtype), numbers({64, 24}, dtype)}), "NN 24x40x64");
+}
+
+TEST_CASE("products of int8 as int32 are exact, in the one layout that the library has") {
+  const auto f = [](auto in) {
+    return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}, DType::int32);
+  };
+  const auto eighths = [](const Shape& shape) { return numbers(shape, DType::int8); };
+  check_one(run(f, {eighths({40, 64}), eighths({64, 24})}), "TN 24x40x64");
+  CHECK(has(run(f, {eighths({40, 64}), eighths({64, 24})}).steps, "copies rhs"));
+  CHECK(has(run(f, {eighths({40, 63}), eighths({63, 24})}).steps, "int8 that does not fill words"));
+}
+
+TEST_CASE("operands are read where they lie") {
+  const DType dtype = DType::float32;
+  const auto transposed = [](auto in) {
+    return numpy::matmul(numpy::transpose(in[0]), numpy::transpose(in[1]));
+  };
+  check_one(run(transposed, {numbers({64, 40}, dtype), numbers({24, 64}, dtype)}), "TT 24x40x64");
+  const auto product = [](auto in) { return numpy::matmul(in[0], in[1]); };
+  check_one(run(product, {numbers({2, 3, 40, 64}, dtype), numbers({2, 3, 64, 24}, dtype)}),
+            "NN 24x40x64 batch 6");
+  check_one(run(product, {numbers({2, 40, 64}, dtype), numbers({64, 24}, dtype)}), "NN 24x80x64");
+  // The gradient of a dense layer's weights: two axes of examples are one.
+  const auto weights = [](auto in) {
+    return lax::dot_general(in[0], in[1], {{0, 1}, {0, 1}, {}, {}});
+  };
+  check_one(run(weights, {numbers({3, 40, 32}, dtype), numbers({3, 40, 48}, dtype)}),
+            "NT 48x32x120");
+  // One matrix for all examples.
+  const auto shared = [](auto in) {
+    const std::vector<int> dims{1, 2};
+    return numpy::matmul(in[0], lax::broadcast_in_dim(in[1], {2, 64, 24}, dims));
+  };
+  const Run repeated = run(shared, {numbers({2, 40, 64}, dtype), numbers({64, 24}, dtype)});
+  check_one(repeated, "NN 24x40x64 batch 2");
+  CHECK(!has(repeated.steps, "copies"));
+}
+
+TEST_CASE("operands whose axes do not merge are copied") {
+  const auto scores = [](auto in) {
+    return lax::dot_general(in[0], in[1], {{3}, {3}, {0, 2}, {0, 2}});
+  };
+  const Arrays inputs{numbers({2, 40, 3, 64}, DType::float32),
+                      numbers({2, 24, 3, 64}, DType::float32)};
+  const Run copied = run(scores, inputs);
+  check_one(copied, "TN 24x40x64 batch 6");
+  CHECK(has(copied.steps, "copies lhs, copies rhs"));
+}
+
+TEST_CASE("memory that is not aligned has algorithms of its own") {
+  for (const DType dtype : reals) {
+    const auto f = [](auto in) {
+      return numpy::matmul(lax::slice(in[0], {1, 3}, {41, 64}),
+                           lax::slice(in[1], {3, 0}, {64, 24}));
+    };
+    check_one(run(f, {numbers({41, 64}, dtype), numbers({64, 24}, dtype)}), "NN 24x40x61");
+  }
+  const auto eighths = [](auto in) {
+    return lax::dot_general(lax::slice(in[0], {0, 1}, {40, 65}), in[1], {{1}, {1}, {}, {}},
+                            DType::int32);
+  };
+  check_one(run(eighths, {numbers({40, 68}, DType::int8), numbers({24, 64}, DType::int8)}),
+            "TN 24x40x64");
+}
+
+TEST_CASE("what follows a product is its epilogue") {
+  for (const DType dtype : reals) {
+    CAPTURE(name_of(dtype));
+    const Array x = numbers({40, 64}, dtype), w = numbers({64, 24}, dtype),
+                b = numbers({24}, dtype), y = numbers({40, 24}, dtype);
+    check_one(run([](auto in) { return numpy::matmul(in[0], in[1]) + in[2]; }, {x, w, b}),
+              "NN 24x40x64 bias");
+    check_one(run([](auto in) { return nn::relu(numpy::matmul(in[0], in[1]) + in[2]); }, {x, w, b}),
+              "NN 24x40x64 bias relu");
+    check_one(run([](auto in) { return numpy::maximum(numpy::matmul(in[0], in[1]), 0); }, {x, w}),
+              "NN 24x40x64 relu");
+    check_one(run([](auto in) { return in[2] + numpy::matmul(in[0], in[1]); }, {x, w, y}),
+              "NN 24x40x64 adds");
+    check_one(run([](auto in) { return numpy::matmul(in[0], in[1]) * 0.125 + in[2] + in[3]; },
+                  {x, w, y, b}),
+              "NN 24x40x64 bias adds");
+    check_one(run([](auto in) { return numpy::matmul(in[0], in[1]) + in[2]; },
+                  {numbers({3, 40, 64}, dtype), numbers({3, 64, 24}, dtype), b}),
+              "NN 24x40x64 batch 3 bias");
+  }
+  for (const DType dtype : {DType::float64, DType::complex64})
+    check_one(run([](auto in) { return in[2] + numpy::matmul(in[0], in[1]); },
+                  {numbers({40, 64}, dtype), numbers({64, 24}, dtype), numbers({40, 24}, dtype)}),
+              "NN 24x40x64 adds");
+}
+
+TEST_CASE("gelu is an epilogue of 16-bit floats, which are rounded once") {
+  const auto f = [](auto in) { return nn::gelu(numpy::matmul(in[0], in[1]) + in[2]); };
+  for (const DType dtype : {DType::bfloat16, DType::float16})
+    check_one(run(f, {numbers({40, 64}, dtype), numbers({64, 24}, dtype), numbers({24}, dtype)}),
+              "NN 24x40x64 bias gelu");
+  const Run apart = run(f, {numbers({40, 64}, DType::float32), numbers({64, 24}, DType::float32),
+                            numbers({24}, DType::float32)});
+  CHECK(apart.product == "NN 24x40x64 bias");
+  CHECK(has(apart.steps, "tanh"));
+}
+
+TEST_CASE("what is read elsewhere too is no epilogue") {
+  const auto f = [](auto in) {
+    const Array product = numpy::matmul(in[0], in[1]);
+    return numpy::maximum(product, 0) * numpy::sin(product);
+  };
+  const Run apart = run(f, {numbers({40, 64}, DType::float32), numbers({64, 24}, DType::float32)});
+  CHECK(apart.product == "NN 24x40x64");
+}
+
+TEST_CASE("epilogues that the library does not take run behind the product") {
+  library().standin_set_epilogues(false);
+  const Array x = numbers({41, 64}, DType::float32), w = numbers({64, 24}, DType::float32),
+              b = numbers({24}, DType::float32), y = numbers({41, 24}, DType::float32);
+  const Run apart =
+      run([](auto in) { return nn::relu(numpy::matmul(in[0], in[1]) * 0.5 + in[2] + in[3]); },
+          {x, w, y, b});
+  library().standin_set_epilogues(true);
+  check_one(apart, "NN 24x41x64");
+  CHECK(has(apart.steps, "then one kernel"));
+}
+
+TEST_CASE("NaN stays through the relu of a product") {
+  Arrays inputs{numbers({40, 64}, DType::float32), numbers({64, 24}, DType::float32)};
+  Buffer with_nan = Buffer::copy_of(inputs[0].buffer().view());
+  static_cast<float*>(with_nan.mutable_data())[5] = NAN;
+  inputs[0] = Array(with_nan);
+  check_one(run([](auto in) { return nn::relu(numpy::matmul(in[0], in[1])); }, inputs),
+            "NN 24x40x64 relu");
+}
+
+TEST_CASE("small products are left to loops") {
+  const Run small = run([](auto in) { return numpy::matmul(in[0], in[1]); },
+                        {numbers({4, 5}, DType::float32), numbers({5, 6}, DType::float32)});
+  CHECK(small.num_products == 0);
+  CHECK(has(small.steps, "small: 120 products"));
+}
+
+TEST_CASE("a product that cannot be started says why") {
+  const Array x = device_put(numbers({40, 64}, DType::float32), device()),
+              w = device_put(numbers({64, 24}, DType::float32), device());
+  (void)numpy::matmul(x, w);
+  loaded().standin_fail_call("standin_submit", 1, plait::cuda::CUDA_ERROR_OUT_OF_MEMORY);
+  const std::string said = problem([&] { (void)numpy::matmul(x, w); });
+  loaded().standin_fail_call(nullptr, 0, 0);
+  CHECK(said == "cuBLASLt cannot start a product: CUBLAS_STATUS_EXECUTION_FAILED");
+}
