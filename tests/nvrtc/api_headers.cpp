@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <string_view>
-#include <type_traits>
 
 #include "backends/cuda/api.h"
+#include "plain_types.h"
 
 namespace own {
 
@@ -25,51 +25,6 @@ constexpr unsigned portable = plait::cuda::CU_MEMHOSTALLOC_PORTABLE;
 #include <nvrtc.h>
 
 namespace {
-
-// What a type is to a call: enums are ints, and structs are told apart by their sizes alone.
-template <std::size_t size>
-struct Struct {};
-struct Opaque {};
-template <class T>
-struct Plain {
-  using type = T;
-};
-template <class T>
-using PlainOf = typename Plain<T>::type;
-template <class T>
-  requires std::is_enum_v<T>
-struct Plain<T> {
-  static_assert(sizeof(T) == sizeof(int));
-  using type = int;
-};
-template <class T>
-  requires std::is_class_v<T>
-struct Plain<T> {
-  template <class U>
-  static auto of() {
-    if constexpr (requires { sizeof(U); })
-      return Struct<sizeof(U)>();
-    else
-      return Opaque();
-  }
-  using type = decltype(of<T>());
-};
-template <class T>
-struct Plain<const T> {
-  using type = const PlainOf<T>;
-};
-template <class T>
-struct Plain<T*> {
-  using type = PlainOf<T>*;
-};
-template <class T>
-struct Plain<T* const> {
-  using type = PlainOf<T>* const;
-};
-template <class R, class... P>
-struct Plain<R (*)(P...)> {
-  using type = PlainOf<R> (*)(PlainOf<P>...);
-};
 
 #define AS_EXPANDED(name) AS_TEXT(name)
 #define AS_TEXT(name) #name
