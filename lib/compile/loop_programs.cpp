@@ -14,6 +14,7 @@
 #include "codegen/ahead.h"
 #include "codegen/column_sums.h"
 #include "codegen/columns.h"
+#include "codegen/copy_loops.h"
 #include "codegen/effects.h"
 #include "codegen/feed.h"
 #include "codegen/fuse.h"
@@ -98,13 +99,13 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
   const bool has_loops = std::any_of(
       group->equations.begin(), group->equations.end(),
       [](const Equation& equation) { return has_loop_body(equation) || runs_examples(equation); });
-  return codegen::lower(
-      group, strides,
-      {[&](const Jaxpr& body) { return simplify_program(body, keep); },
-       [&](const Equation& equation, Operands inputs, Operands outputs) {
-         return is_claimed(libraries, equation, inputs, outputs, host);
-       },
-       device.is_host() ? kernel_for : no_kernel, has_loops ? loops::few : few_without_loops});
+  return codegen::lower(group, strides,
+                        {[&](const Jaxpr& body) { return simplify_program(body, keep); },
+                         [&](const Equation& equation, Operands inputs, Operands outputs) {
+                           return is_claimed(libraries, equation, inputs, outputs, host);
+                         },
+                         device.is_host() ? kernel_for : no_kernel,
+                         has_loops ? loops::few : few_without_loops, device.is_host()});
 }
 
 // Examples in the steps of a loop that may go their own ways do all that any of them does, if all
@@ -170,6 +171,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
   if (!lowered.program) return lowered;
   codegen::LoopProgram& program = *lowered.program;
   codegen::move_invariants(program);
+  if (!device.is_host()) codegen::write_copies_out(program);
   bring_loops_together(program);
   lowered.loops_apart = count_loops_apart(program.body);
   if (!device.is_host()) return lowered;

@@ -132,6 +132,7 @@ bool translate(const std::string& option, std::vector<std::string>& options) {
                             "-diag-suppress=",
                             "--split-compile=",
                             "--dopt=",
+                            "--ptxas-options=",
                             "--Ofast-compile=",
                             "--device-int128",
                             "-device-int128",

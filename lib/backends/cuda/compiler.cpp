@@ -24,6 +24,7 @@ namespace {
 constexpr const char* options[] = {
     "--std=c++20",         "-fmad=false",     "-ftz=false",      "-prec-div=true",
     "-prec-sqrt=true",     "-default-device", "--device-int128",
+    "--ptxas-options=-v",   // registers and spills in the log
     "-diag-suppress=1097",  // attributes of the CPU's compilers in headers that both share
 };
 

@@ -11,7 +11,7 @@ namespace plait::cuda {
 
 struct Cubin {
   std::string bytes;
-  std::string log;  // warnings; empty where it was kept from before
+  std::string log;  // warnings, registers and spills; empty where it was kept from before
 };
 
 // architecture: "sm_90". BackendError where there is no NVRTC, or it does not know the

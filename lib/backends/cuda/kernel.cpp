@@ -3,6 +3,7 @@
 #include "kernel.h"
 
 #include <plait/base/error.h>
+#include <plait/base/transfer.h>
 
 #include <algorithm>
 #include <mutex>
@@ -30,21 +31,28 @@ bool calls_kernels(const codegen::LoopProgram& program) {
 
 class ProgramKernel final : public Kernel {
  public:
-  ProgramKernel(std::shared_ptr<const Staged> staged, Device device, Sizes sizes)
-      : staged_(std::move(staged)), text_(text_of(*staged_, "stage", sizes)) {
-    using Space = codegen::Memory::Space;
+  // backward: inputs, by number, that come in another order than the program reads them in, with
+  // their avals.
+  ProgramKernel(std::shared_ptr<const Staged> staged, std::string_view name, Sizes sizes,
+                const std::vector<std::pair<std::size_t, Aval>>& backward)
+      : staged_(std::move(staged)), text_(text_of(*staged_, name, sizes)) {
     for (const codegen::Memory& memory : staged_->program.memories) {
       const bool is_own = !memory.has_index();
       places_.push_back({memory.space, is_own ? frame_bytes_ : memory.index});
       if (!is_own) continue;
-      frame_bytes_ += (memory.size * size_of(memory.dtype) + alignment - 1) / alignment * alignment;
-      counts_.push_back(memory.space == Space::counts);
+      add_to_frame(memory.size * size_of(memory.dtype));
+    }
+    for (const auto& [input, aval] : backward) {
+      const Sizes64 sizes = aval.shape.to_sizes();
+      copies_.push_back({input, {nullptr, aval.dtype, sizes, dense_strides(sizes)}, frame_bytes_});
+      add_to_frame(copies_.back().view.size() * size_of(aval.dtype));
     }
     has_checks_ = !text_.checks.empty();
     failed_at_ = frame_bytes_;
     if (has_checks_) frame_bytes_ += alignment;
-    module_.emplace(device, source_of(text_));
   }
+  const ProgramText& text() const { return text_; }
+  void set_module(SharedModule module) { module_ = std::move(module); }
 
   void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
                const Launch& launch) const override {
@@ -65,6 +73,15 @@ class ProgramKernel final : public Kernel {
           place.space == codegen::Memory::Space::operand  ? inputs[std::size_t(place.at)].data
           : place.space == codegen::Memory::Space::result ? outputs[std::size_t(place.at)].data
                                                           : frame + place.at);
+    for (const Copy& each : copies_) {
+      View dense = each.view;
+      dense.data = frame + each.at;
+      copy(inputs[each.input], dense, launch.stream);
+      for (std::size_t i = 0; i < places_.size(); ++i)
+        if (places_[i].space == codegen::Memory::Space::operand &&
+            places_[i].at == std::int64_t(each.input))
+          memory[i] = dense.data;
+    }
     Failure* failure = launch.failure;
     int step = launch.step + 1;
     for (std::size_t i = 0; i < text_.kernels.size(); ++i) {
@@ -102,10 +119,19 @@ class ProgramKernel final : public Kernel {
     codegen::Memory::Space space;
     std::int64_t at;  // the number of an operand or a result, or an offset in the frame
   };
+  struct Copy {
+    std::size_t input;
+    View view;  // dense
+    std::int64_t at;
+  };
+  void add_to_frame(std::int64_t bytes) {
+    frame_bytes_ += (bytes + alignment - 1) / alignment * alignment;
+  }
+
   const std::shared_ptr<const Staged> staged_;
   const ProgramText text_;
   std::vector<Place> places_;  // by memory
-  std::vector<bool> counts_;
+  std::vector<Copy> copies_;
   std::int64_t frame_bytes_ = 0, failed_at_ = 0;
   bool has_checks_ = false;
   std::optional<SharedModule> module_;
@@ -128,14 +154,40 @@ Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device dev
 
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given,
                                             Device device) {
-  const std::vector<Sizes64> strides = given.empty()
-                                           ? compile_passes::dense_inputs(group)
-                                           : std::vector<Sizes64>(given.begin(), given.end());
+  std::vector<Sizes64> strides = compile_passes::dense_inputs(group);
+  std::vector<std::pair<std::size_t, Aval>> backward;
+  if (!given.empty()) {
+    strides = compile_passes::inputs_as_read(group, given);
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (strides[i] != given[i]) backward.emplace_back(i, group->input_avals()[i]);
+  }
   const Lowered program = lowered(group, strides, device);
   if (!program.staged) throw InternalError("a group has no loop program: " + program.reason);
   const bool is_one = group->equations.size() == 1;
-  return std::make_unique<ProgramKernel>(program.staged, device,
-                                         is_one ? Sizes::given : Sizes::written);
+  auto kernel = std::make_unique<ProgramKernel>(program.staged, "stage",
+                                                is_one ? Sizes::given : Sizes::written, backward);
+  const ProgramText* const texts[] = {&kernel->text()};
+  kernel->set_module(SharedModule(device, source_of(texts)));
+  return kernel;
+}
+
+std::vector<std::unique_ptr<Kernel>> make_program_kernels(
+    std::span<const std::shared_ptr<const Staged>> programs, Device device, Sizes sizes) {
+  std::vector<std::unique_ptr<ProgramKernel>> made;
+  std::vector<const ProgramText*> texts;
+  for (const auto& program : programs) {
+    made.push_back(std::make_unique<ProgramKernel>(program, "program" + std::to_string(made.size()),
+                                                   sizes,
+                                                   std::vector<std::pair<std::size_t, Aval>>()));
+    texts.push_back(&made.back()->text());
+  }
+  const SharedModule module(device, source_of(texts));
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (auto& kernel : made) {
+    kernel->set_module(module);
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
 }
 
 }  // namespace plait::cuda

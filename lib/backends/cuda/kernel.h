@@ -21,4 +21,8 @@ Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device dev
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> strides,
                                             Device device);
 
+// Those of several programs, which are compiled as one text.
+std::vector<std::unique_ptr<Kernel>> make_program_kernels(
+    std::span<const std::shared_ptr<const Staged>> programs, Device device, Sizes sizes);
+
 }  // namespace plait::cuda

@@ -25,6 +25,7 @@ Module::Module(Device device, const std::string& source) : device_(device) {
 }
 
 Module::~Module() {
+  if (is_forked()) return;
   const CurrentContext current(device_);
   driver_api()->cuModuleUnload(module_);  // fails where the device is lost: then it is gone
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/copy_loops.h"
 #include "codegen/effects.h"
 #include "codegen/walk.h"
 
@@ -89,6 +90,7 @@ class Staging {
     bool is_open = false;  // whether the last stage is one of statements in turn, of this grid
     for (std::size_t i = 0; i < body.size(); ++i) {
       Statement& s = body[i];
+      if (s.kind == Kind::copy) s = codegen::loop_of(program_, s);
       if (is_number(s)) {
         const bool may_wait =
             s.kind == Kind::compute || !written_from(body, i + 1).contains(s.place.memory);
@@ -108,11 +110,6 @@ class Staging {
           stages_.push_back({inner, {}});
           for (Statement& each : s.blocks[0]) add(std::move(each));
         }
-        continue;
-      }
-      if (s.kind == Kind::copy && !is_short) {
-        is_open = false;
-        stages_.push_back(stage_of_copy(grid, s));
         continue;
       }
       if (!is_open) stages_.push_back({grid, {}});
@@ -213,33 +210,6 @@ class Staging {
       stride *= axis->steps;
     }
     return place;
-  }
-
-  Stage stage_of_copy(const std::vector<Stage::Axis>& grid, const Statement& copy) {
-    stages_.push_back({grid, {}});
-    for (const Place* place : {&copy.place, &copy.source_place})
-      for (const Place::Term& term : place->terms) bring(term.index);
-    Stage stage = std::move(stages_.back());
-    stages_.pop_back();
-    Statement load, store;
-    load.kind = Kind::load;
-    load.value = codegen::define(program_, program_.memories[std::size_t(copy.place.memory)].dtype);
-    load.place = copy.source_place;
-    load.source = store.source = copy.source;
-    store.kind = Kind::store;
-    store.operands = {load.value};
-    store.place = copy.place;
-    for (std::size_t axis = 0; axis < copy.shape.size(); ++axis) {
-      if (copy.shape[axis] == 1) continue;
-      const Value counter = codegen::counter_of(program_, copy.shape[axis]);
-      stage.grid.push_back({counter, copy.shape[axis]});
-      if (copy.source_strides[axis] != 0)
-        load.place.terms.push_back({counter, copy.source_strides[axis]});
-      if (copy.strides[axis] != 0) store.place.terms.push_back({counter, copy.strides[axis]});
-    }
-    stage.body.push_back(std::move(load));
-    stage.body.push_back(std::move(store));
-    return stage;
   }
 
   // Combinations of long terms: the terms are a loop before, whose steps are a grid.

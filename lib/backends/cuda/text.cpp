@@ -38,6 +38,8 @@ constexpr std::int64_t most_shared = 32 << 10;  // bytes, of the terms of a comb
 constexpr std::int64_t fewest_of_octet = 16, fewest_of_block = 512;
 // Grids of fewer steps have blocks for each.
 constexpr std::int64_t few_steps = 2048;
+// From so many steps on, that only compute, load and store, threads run several at once.
+constexpr std::int64_t many_steps = 1 << 20, unrolled = 4;
 
 enum class Team : std::uint8_t { thread, octet, block };
 
@@ -105,8 +107,10 @@ class KernelWriter {
     for (const auto& [value, literal] : program.literals) literals_.emplace(value, literal);
     result_.name = name;
     result_.is_guarded = is_guarded;
-    codegen::for_each_statement(
-        stage.body, [&](const Statement& s) { result_.has_checks |= s.kind == Kind::check; });
+    codegen::for_each_statement(stage.body, [&](const Statement& s) {
+      result_.has_checks |= s.kind == Kind::check;
+      for (const auto& pair : s.exchanged) moving_.insert(pair.begin(), pair.end());
+    });
     Effects effects;
     for (const Statement& s : stage.body) effects.add(s);
     std::set<int> used(effects.reads.begin(), effects.reads.end());
@@ -206,10 +210,16 @@ class KernelWriter {
     } else {
       // A few steps have small blocks, so that more processors take part.
       result_.threads = stage.steps() * members < (1 << 15) ? 64 : threads_of_block;
-      const std::int64_t teams = result_.threads / members;
+      const std::int64_t teams = result_.threads / members * (is_unrolled(stage) ? unrolled : 1);
       result_.blocks = (stage.steps() + teams - 1) / teams;
     }
     result_.blocks = std::clamp<std::int64_t>(result_.blocks, 1, most_blocks);
+  }
+
+  // Whether a thread runs several steps at once, so that more of what they read is on its way.
+  bool is_unrolled(const Stage& stage) const {
+    return team_ == Team::thread && stage.steps() >= many_steps && stage.body.size() <= 32 &&
+           std::all_of(stage.body.begin(), stage.body.end(), codegen::is_straight);
   }
 
   void write_kernel(const Stage& stage) {
@@ -229,8 +239,10 @@ class KernelWriter {
     };
     for (const int memory : result_.memories) {
       const Memory& m = program_.memories[std::size_t(memory)];
-      add(std::string(m.space == Memory::Space::operand ? "In<" : "Out<") + type_text(m.dtype) +
-          "> m" + number(memory));
+      const char* const kind = m.space == Memory::Space::operand ? "In<"
+                               : moving_.contains(memory)        ? "Moving<"
+                                                                 : "Out<";
+      add(kind + type_text(m.dtype) + "> m" + number(memory));
     }
     if (result_.is_guarded || result_.has_checks) add("Out<int> failed");
     if (result_.has_checks) add("Failure* failure, int call_step");
@@ -258,6 +270,7 @@ class KernelWriter {
                       next = team_ == Team::block   ? "gridDim.x"
                              : team_ == Team::octet ? all + " / 8u"
                                                     : all;
+    if (is_unrolled(stage)) line("#pragma unroll " + number(unrolled));
     in_braces("for (" + type + " step = " + first + "; step < " + limit(steps) +
                   "; step += " + next + ")",
               [&] { write_step(stage); });
@@ -312,42 +325,58 @@ class KernelWriter {
     if (team == Team::block) line("__syncthreads();");
   }
 
-  // What members of a team have read and written since they met.
+  // What members of a team have read and written since they met; apart, what the first of them has
+  // written alone.
   struct Pending {
-    std::set<int> reads, writes;
-    bool conflicts(const Effects& effects) const {
+    std::set<int> reads, writes, stores;
+    bool is_empty() const { return reads.empty() && writes.empty() && stores.empty(); }
+    bool conflicts(const Effects& effects, bool is_store) const {
       const auto is_in = [](const std::set<int>& set, const std::vector<int>& memories) {
         return std::any_of(memories.begin(), memories.end(),
                            [&](int memory) { return set.contains(memory); });
       };
-      return is_in(writes, effects.reads) || is_in(writes, effects.writes) ||
-             is_in(reads, effects.writes);
+      return is_in(writes, effects.reads) || is_in(stores, effects.reads) ||
+             is_in(writes, effects.writes) || is_in(reads, effects.writes) ||
+             (!is_store && is_in(stores, effects.writes));
     }
-    void add(const Effects& effects) {
+    void add(const Effects& effects, bool is_store) {
       reads.insert(effects.reads.begin(), effects.reads.end());
-      writes.insert(effects.writes.begin(), effects.writes.end());
+      (is_store ? stores : writes).insert(effects.writes.begin(), effects.writes.end());
     }
   };
 
-  // Statements of a team, one after the other. Returns whether they end with memory that other
-  // members may be using.
-  bool write_in_order(const Block& block, Team team) {
+  // Statements of a team, one after the other.
+  void write_in_order(const Block& block, Team team) {
     Pending pending;
+    write_in_order(block, team, pending);
+  }
+  void write_in_order(const Block& block, Team team, Pending& pending) {
     for (const Statement& s : block) {
       Effects effects;
       effects.add(s);
-      if (team != Team::thread && pending.conflicts(effects)) {
+      const bool is_store = s.kind == Kind::store;
+      if (team != Team::thread && pending.conflicts(effects, is_store)) {
         meet(team);
         pending = {};
       }
       write(s, team);
-      pending.add(effects);
+      if (s.kind == Kind::repeat && !codegen::runs_in_any_order(s) && !effects.writes.empty())
+        pending = {};  // its steps end with a meeting
+      else
+        pending.add(effects, is_store);
     }
-    return !pending.writes.empty();
   }
-  // The same for a step of a loop that runs in order: the next one may use what this one has.
+  // The same for the steps of a loop that runs in order: the next one may use what this one has.
   void write_one_after_another(const Block& block, Team team) {
-    if (write_in_order(block, team)) meet(team);
+    Pending pending;
+    write_in_order(block, team, pending);
+    meet_behind({&block}, team, pending);
+  }
+  void meet_behind(std::initializer_list<const Block*> blocks, Team team, const Pending& pending) {
+    Effects effects;
+    for (const Block* block : blocks)
+      for (const Statement& s : *block) effects.add(s);
+    if (!effects.writes.empty() && !pending.is_empty()) meet(team);
   }
 
   void write(const Statement& s, Team team) {
@@ -494,9 +523,11 @@ class KernelWriter {
     begin(s);
     in_braces("while (true)", [&] {
       const Enclosing loop(*this, "break");
-      write_one_after_another(s.blocks[0], team);
+      Pending pending;
+      write_in_order(s.blocks[0], team, pending);
       line("if (!" + name(s.operands[0]) + ") break;");
-      write_one_after_another(s.blocks[1], team);
+      write_in_order(s.blocks[1], team, pending);
+      meet_behind({&s.blocks[0], &s.blocks[1]}, team, pending);
       end_step(s);
     });
     end(s, team);
@@ -530,6 +561,7 @@ class KernelWriter {
   void end(const Statement& s, Team team) {
     if (!s.exchanged.empty())
       in_braces("if (" + is_swapped(s) + ")", [&] {
+        meet(team);
         for (std::size_t i = 0; i < s.exchanged.size(); ++i) write_home(s, i, team);
         meet(team);
       });
@@ -689,10 +721,14 @@ class KernelWriter {
     meet(Team::block);
     in_braces("if (threadIdx.x < 8)", [&] {
       line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
-      std::vector<std::string> names;
-      for (std::size_t t = 0; t + 1 < s.operands.size(); ++t) names.push_back(term(t, "i"));
-      line("for (long i = threadIdx.x; i < " + size(s.steps) + "; i += 8)");
-      line("  " + part + " = " + taken_in(s, part, names) + ";");
+      in_braces("for (long i = threadIdx.x; i < " + size(s.steps) + "; i += 8)", [&] {
+        std::vector<std::string> names;
+        for (std::size_t t = 0; t + 1 < s.operands.size(); ++t) {
+          names.push_back("term" + number(std::int64_t(t) + 1));
+          line("const " + type_of_terms + " " + names.back() + " = " + term(t, "i") + ";");
+        }
+        assign(part, taken_in(s, part, names));
+      });
       join_lanes(s, part);
       line("if (threadIdx.x == 0) " + total + "[0] = " + part + ";");
     });
@@ -728,6 +764,7 @@ class KernelWriter {
   KernelText result_;
   std::unordered_map<Value, Literal> literals_;
   std::unordered_map<const Statement*, std::int64_t> homes_;  // by loop that exchanges memories
+  std::set<int> moving_;                                      // memories that change places
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
   std::set<DType> totals_;
   std::string indent_;
@@ -750,11 +787,13 @@ ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes) {
   return text;
 }
 
-std::string source_of(const ProgramText& text) {
+std::string source_of(std::span<const ProgramText* const> programs) {
   std::string kernels;
-  for (const KernelText& kernel : text.kernels) kernels += "\n" + kernel.text;
-  std::string source = "#include <plait/kernel.h>\n\n#include <plait/functions.h>\n"
-                       "#include <plait/lanes.h>\n";
+  for (const ProgramText* program : programs)
+    for (const KernelText& kernel : program->kernels) kernels += "\n" + kernel.text;
+  std::string source =
+      "#include <plait/kernel.h>\n\n#include <plait/functions.h>\n"
+      "#include <plait/lanes.h>\n";
   // What is not inline takes long to compile.
   constexpr std::string_view apart[] = {"lax::sin(",    "lax::cos(",     "lax::tan(", "lax::pow(",
                                         "lax::lgamma(", "lax::digamma(", "complex"};

@@ -39,7 +39,7 @@ struct ProgramText {
 };
 // staged: must outlive the result. InternalError for a program that calls kernels.
 ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes);
-// Kernels with what they need before them.
-std::string source_of(const ProgramText& text);
+// The kernels of programs, whose names differ, with what they need before them.
+std::string source_of(std::span<const ProgramText* const> programs);
 
 }  // namespace plait::cuda

@@ -148,6 +148,8 @@ template <class T>
 using In = on_cpu::Constant<T>;
 template <class T>
 using Out = on_cpu::Pointer<T>;
+template <class T>
+using Moving = Out<T>;
 
 #define SHARED(T, name, count)                                            \
   static const char name##_key = 0;                                       \

@@ -10,11 +10,14 @@
 #define HUGE_VALF __builtin_bit_cast(float, 0x7f800000u)
 #define HUGE_VAL __builtin_bit_cast(double, 0x7ff0000000000000ul)
 
-// Memory of the device: operands, and what is written. Nothing that is written lies in an operand.
+// Memory of the device: operands, and what is written, which lies in nothing else; and what is
+// written and changes places with other memory.
 template <class T>
 using In = const T* __restrict__;
 template <class T>
-using Out = T*;
+using Out = T* __restrict__;
+template <class T>
+using Moving = T*;
 
 #define SHARED(T, name, count)                                              \
   __shared__ __align__(16) unsigned char name##_bytes[sizeof(T) * (count)]; \
