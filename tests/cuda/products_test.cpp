@@ -1,6 +1,8 @@
 // Products of matrices on CUDA devices (backends/cuda/cublaslt), on the stand-ins: what reaches the
 // library, and that it gives what the CPU gives.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/driver.h>
+#include <plait/base/transfer.h>
 #include <plait/inspect/tolerance.h>
 #include <plait/plait.h>
 #include <plait/trace/devices.h>
@@ -259,4 +261,50 @@ TEST_CASE("a product that cannot be started says why") {
   const std::string said = problem([&] { (void)numpy::matmul(x, w); });
   loaded().standin_fail_call(nullptr, 0, 0);
   CHECK(said == "cuBLASLt cannot start a product: CUBLAS_STATUS_EXECUTION_FAILED");
+}
+
+TEST_CASE("products are captured, and replayed with what memory holds then") {
+  const auto f = [](std::span<const Array> in) {
+    return Arrays{numpy::matmul(in[0], in[1]) + in[2]};
+  };
+  const DType dtype = DType::float32;
+  const Arrays inputs{numbers({40, 64}, dtype), numbers({64, 24}, dtype), numbers({40, 24}, dtype)};
+  std::vector<Aval> avals;
+  for (const Array& input : inputs) avals.push_back(input.aval());
+  const Jaxpr program = make_jaxpr(f, avals).jaxpr;
+  const std::unique_ptr<Kernel> kernel = find_backend("cublaslt")->compile(program, {device(), {}});
+  REQUIRE(kernel->is_capturable());
+
+  const Stream stream = Stream::make(device());
+  std::vector<Buffer> there;
+  std::vector<View> operands;
+  for (const Array& input : inputs) {
+    there.push_back(Buffer::empty(dtype, input.buffer().shape(), stream));
+    operands.push_back(there.back().placed());
+  }
+  const Buffer result = Buffer::empty(dtype, {40, 24}, stream);
+  const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()), stream);
+  const auto handle = reinterpret_cast<plait::cuda::CUstream>(
+      std::uintptr_t(*driver_of(device().kind)->foreign_number(stream.handle())));
+
+  const plait::cuda::OnDevice current;
+  plait::cuda::CUgraph graph = nullptr;
+  plait::cuda::CUgraphExec exec = nullptr;
+  REQUIRE(loaded().cuStreamBeginCapture(handle, plait::cuda::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) ==
+          plait::cuda::CUDA_SUCCESS);
+  kernel->enqueue(operands, {&result.placed(), 1}, scratch.data(), {stream});
+  REQUIRE(loaded().cuStreamEndCapture(handle, &graph) == plait::cuda::CUDA_SUCCESS);
+  REQUIRE(loaded().cuGraphInstantiateWithFlags(&exec, graph, 0) == plait::cuda::CUDA_SUCCESS);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    upload(inputs[i].buffer().view(), operands[i], stream);
+  REQUIRE(loaded().cuGraphLaunch(exec, handle) == plait::cuda::CUDA_SUCCESS);
+  const Buffer given = Buffer::empty(dtype, {40, 24});
+  download(result.placed(), given.view(), stream);
+  const std::vector<double> ours = Array(given).to_vector<double>(),
+                            theirs = f(inputs)[0].to_vector<double>();
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    CHECK(std::abs(ours[i] - theirs[i]) <=
+          laws::tolerance_of(dtype).value * (1 + std::abs(theirs[i])));
+  loaded().cuGraphExecDestroy(exec);
+  loaded().cuGraphDestroy(graph);
 }
