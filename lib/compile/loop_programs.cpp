@@ -140,8 +140,8 @@ void bring_loops_together(codegen::LoopProgram& program) {
   codegen::prune(program);
 }
 // Passes over a row become fewer.
-void bring_passes_together(codegen::LoopProgram& program) {
-  if (codegen::sum_columns_with_rows(program)) {
+void bring_passes_together(codegen::LoopProgram& program, Device device) {
+  if (device.is_host() && codegen::sum_columns_with_rows(program)) {
     codegen::move_uniform_numbers(program);
     codegen::compute_once(program);
     codegen::prune(program);
@@ -174,8 +174,8 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
   if (!device.is_host()) codegen::write_copies_out(program);
   bring_loops_together(program);
   lowered.loops_apart = count_loops_apart(program.body);
+  bring_passes_together(program, device);
   if (!device.is_host()) return lowered;
-  bring_passes_together(program);
   codegen::take_in_rows(program);
   codegen::join_short_rows(program);
   codegen::cut_chains(program);

@@ -4,7 +4,6 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/cuda/kernel.h"
-#include "compile/loop_programs.h"
 #include "compile/partition.h"
 #include "compile/passes/pipeline.h"
 
@@ -28,6 +27,12 @@ Function gradient_of(const Function& f) {
     const Function total = [&](In x) { return Arrays{np::sum(f(x)[0])}; };
     return flat::value_and_grad(total, in, wrt).gradients;
   };
+}
+
+Arrays over_examples(const Function& each, In in) {
+  flat::VmapOptions options;
+  options.in_dims.assign(in.size(), 0);
+  return flat::vmap(each, in, options);
 }
 
 Arrays softmax(In in) { return {nn::softmax(in[0])}; }
@@ -54,7 +59,7 @@ Arrays square_roots(In in) {
         [&](In carry) { return Arrays{np::abs(carry[0] * carry[0] - a) > a * 1e-5}; },
         [&](In carry) { return Arrays{(carry[0] + a / carry[0]) * 0.5}; }, Arrays{a});
   };
-  return flat::vmap(each, in, {});
+  return over_examples(each, in);
 }
 // A damped oscillator by the midpoint rule, one for each pair of parameters.
 Arrays oscillators(In in) {
@@ -67,7 +72,7 @@ Arrays oscillators(In in) {
     return flat::fori_loop(Array::literal(0, DType::int32), Array::literal(200, DType::int32), step,
                            Arrays{x[0], x[1], x[2]});
   };
-  return flat::vmap(each, in, {});
+  return over_examples(each, in);
 }
 
 }  // namespace
@@ -115,11 +120,14 @@ std::vector<std::shared_ptr<const cuda::Staged>> staged(const Program& program) 
   const Jaxpr traced = make_jaxpr(program.function, program.inputs, program.name).jaxpr;
   const Jaxpr plain = compile_passes::prepare(traced, backends, some_device);
   std::vector<std::shared_ptr<const cuda::Staged>> all;
-  for (const compile_passes::Group& group :
-       compile_passes::partition_program(plain, backends, some_device).groups) {
+  const compile_passes::Partition partition =
+      compile_passes::partition_program(plain, backends, some_device);
+  for (const compile_passes::Group& group : partition.groups) {
     if (group.backend != cuda.get()) continue;
-    cuda::Lowered lowered =
-        cuda::lowered(group.jaxpr, compile_passes::dense_inputs(group.jaxpr), some_device);
+    std::vector<Sizes64> strides;
+    for (const Atom& atom : group.inputs)
+      strides.push_back(partition.layouts[std::size_t(atom.var().id)].strides);
+    cuda::Lowered lowered = cuda::lowered(group.jaxpr, strides, some_device);
     if (lowered.staged) all.push_back(std::move(lowered.staged));
   }
   return all;

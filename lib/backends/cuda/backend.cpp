@@ -56,7 +56,6 @@ class CudaBackend final : public Backend {
     if (group.size() + more.size() > largest_lowered) return false;
     std::vector<int> all(group.begin(), group.end());
     all.insert(all.end(), more.begin(), more.end());
-    std::sort(all.begin(), all.end());
     const std::optional<std::size_t> first =
                                          kernels_of(program, uses, {group.begin(), group.end()}),
                                      second = kernels_of(program, uses, {more.begin(), more.end()}),
@@ -71,7 +70,8 @@ class CudaBackend final : public Backend {
  private:
   // How many kernels equations are, as one group.
   static std::optional<std::size_t> kernels_of(const Jaxpr& program, std::span<const int> uses,
-                                               const std::vector<int>& equations) {
+                                               std::vector<int> equations) {
+    std::sort(equations.begin(), equations.end());  // views stand behind
     const Jaxpr group = codegen::program_of(*program, equations,
                                             compile_passes::results_of(program, uses, equations));
     constexpr Device any{Device::Kind(1), 0};  // loop programs of devices do not differ
