@@ -1,5 +1,5 @@
 // The stand-ins for CUDA's libraries, as tests call them: by the functions of the libraries, and by
-// the controls of the stand-in (standin.h). PLAIT_CUDA_LIBRARIES names their folder.
+// the controls of the stand-in (standin.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/api.h"
+#include "here.h"
 #include "standin.h"
 
 namespace plait::cuda {

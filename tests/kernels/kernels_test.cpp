@@ -14,6 +14,7 @@
 
 #include "../codegen/loop_cases.h"
 #include "../codegen/text_library.h"
+#include "../cuda/here.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/kernel.h"
 #include "base/staging.h"

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -73,25 +74,27 @@ TEST_CASE("programs compile for every architecture") {
   MESSAGE(table);
 }
 
+// Two loops of each primitive: tests/kernels runs them all.
 TEST_CASE("loops of every primitive compile") {
   if (!has_nvrtc()) return;
-  constexpr std::size_t of_text = 48;
-  const codegen::LoopCases cases = codegen::loops_of_primitives();
+  constexpr std::size_t of_text = 48, of_primitive = 2;
   constexpr Device some_device{Device::Kind(1), 0};
+  std::map<std::string, std::size_t> seen;
   std::vector<std::shared_ptr<const cuda::Staged>> programs;
   std::size_t count = 0;
   const auto compile_all = [&] {
     std::vector<cuda::ProgramText> texts;
     for (const auto& program : programs)
       texts.push_back(
-          cuda::text_of(*program, "program" + std::to_string(texts.size()), cuda::Sizes::written));
+          cuda::text_of(*program, "program" + std::to_string(texts.size()), cuda::Sizes::given));
     std::vector<const cuda::ProgramText*> pointers;
     for (const cuda::ProgramText& text : texts) pointers.push_back(&text);
     CHECK(cuda::compile(cuda::source_of(pointers), "sm_90").bytes.size() > 64);
     count += programs.size();
     programs.clear();
   };
-  for (const codegen::LoopCase& one : cases.loops) {
+  for (const codegen::LoopCase& one : codegen::loops_of_primitives().loops) {
+    if (seen[one.name.substr(0, one.name.find('['))]++ >= of_primitive) continue;
     cuda::Lowered lowered =
         cuda::lowered(one.group, compile_passes::dense_inputs(one.group), some_device);
     if (!lowered.staged) continue;
