@@ -123,11 +123,11 @@ bool register_backend(std::unique_ptr<Backend> backend, Preference preference) {
   return true;
 }
 
-bool report_missing_backend(std::string name, std::string reason) {
+bool report_missing_backend(std::string name, std::string reason, bool of_device) {
   log_line("backend " + name + " is not used: " + reason);
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  all.missing.push_back({std::move(name), std::move(reason)});
+  all.missing.push_back({std::move(name), std::move(reason), of_device});
   return true;
 }
 

@@ -80,7 +80,8 @@ std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> 
   plan.outputs = std::move(outputs);
   auto executable = make_executable(std::move(plan), options.device, plain);
   for (const MissingBackend& missing : missing_backends())
-    executable->remark("backend " + missing.name + " is not used: " + missing.reason);
+    if (!missing.of_device)
+      executable->remark("backend " + missing.name + " is not used: " + missing.reason);
   return executable;
 }
 

@@ -61,8 +61,10 @@ def rules(of=None):
 
     rules() is the matrix of primitives and kinds of rules; rules("mask"), rules(plait.vmap) or rules(transform) list
     each primitive's rule of one kind; rules(plait.lax.sin) or rules("sin") list one primitive's rules of each kind.
+    rules("cuda") or rules("onednn") list which primitives a backend runs itself, on the device that it is for: a
+    `kernel`, or who runs it instead, and why.
 
-    ValueError when there is no such kind or primitive.
+    ValueError when there is no such kind, primitive or backend.
     """
     # Imported here, because _extend and this file depend on each other.
     from plait._extend import Transform, primitive_name
@@ -77,10 +79,13 @@ def rules(of=None):
         return RuleTable(_plait.coverage(of))
     name = primitive_name(of)
     if not _plait.has_primitive(name):
+        claims = isinstance(of, str) and _claims(of)
+        if claims:
+            return claims
         kinds = ", ".join(sorted(_plait.rule_kinds()))
         _plait.fail(
             "ValueError",
-            f"rules: there is no kind of rule and no primitive named {name!r:.60}",
+            f"rules: there is no kind of rule, primitive or backend named {name!r:.60}",
             f"choose one of {kinds}, or a function of plait.lax",
         )
     kinds = [*KINDS, *(kind for kind in _plait.rule_kinds() if kind not in KINDS)]
@@ -89,6 +94,29 @@ def rules(of=None):
     ]
     # Of the other kinds, most primitives have nothing to say to most.
     return RuleTable(cell for cell in cells if cell[0] in KINDS or cell[1] != "missing")
+
+
+def _claims(backend):
+    """What a backend takes, by primitive; None where there is none of this name."""
+    device = next((d for d in _plait.devices() if d.platform == backend), "cpu")
+    try:
+        report = _plait.conformance_of(backend, [], [], False, str(device), False)
+    except _plait.ValueError:
+        return None
+    refused = {}
+    for row in report.rows:
+        reasons = refused.setdefault(row.primitive, {})
+        if row.state == "refused":
+            reasons.setdefault(row.detail, []).append(row.dtype.name)
+    return RuleTable(
+        (
+            name,
+            "; ".join(f"{why}: {' '.join(dtypes)}" for why, dtypes in reasons.items()) or "kernel",
+            "",
+            0,
+        )
+        for name, reasons in refused.items()
+    )
 
 
 def _matrix():

@@ -80,8 +80,8 @@ enum class Preference { library, loops, interpreted, reference };
 // variable can hold the call.
 bool register_backend(std::unique_ptr<Backend> backend, Preference preference);
 // Notes that a backend cannot be used here, for explain and the log: "libdnnl.so.3 is not
-// installed".
-bool report_missing_backend(std::string name, std::string reason);
+// installed". of_device: a whole kind of devices is not there; programs of the CPU do not miss it.
+bool report_missing_backend(std::string name, std::string reason, bool of_device = false);
 
 // The backends of a device, most preferred first. Loads the modules at the first call.
 std::vector<const Backend*> backends_of(Device device = {});
@@ -89,6 +89,7 @@ std::vector<const Backend*> backends_of(Device device, Preference preference);
 const Backend* find_backend(std::string_view name);  // nullptr when there is none
 struct MissingBackend {
   std::string name, reason;
+  bool of_device = false;
 };
 std::vector<MissingBackend> missing_backends();
 

@@ -228,7 +228,7 @@ CUstream stream_of(const Stream& stream) { return marked(stream.handle()).stream
 bool register_cuda_driver() {
   static const bool is_registered = [] {
     if (!driver_api()) {
-      report_missing_backend("cuda", why_no_driver());
+      report_missing_backend("cuda", why_no_driver(), true);
       return false;
     }
     register_driver(std::make_unique<CudaDriver>());

@@ -29,6 +29,22 @@ bool calls_kernels(const codegen::LoopProgram& program) {
   return calls;
 }
 
+// Whether a loop in order has steps with more in any order than one block does well: it is run step
+// by step then, each of which uses all processors.
+bool has_wide_steps(const codegen::Block& block, bool is_in_loop = false) {
+  constexpr std::int64_t widest = 1 << 15;
+  return std::any_of(block.begin(), block.end(), [&](const codegen::Statement& s) {
+    using Kind = codegen::Statement::Kind;
+    const bool in_any_order = codegen::runs_in_any_order(s);
+    if (is_in_loop && in_any_order && s.steps >= widest) return true;
+    if (is_in_loop && s.kind == Kind::copy && num_elements(s.shape) >= widest) return true;
+    const bool is_loop = s.kind == Kind::loop || (s.kind == Kind::repeat && !in_any_order);
+    return std::any_of(s.blocks.begin(), s.blocks.end(), [&](const codegen::Block& inner) {
+      return has_wide_steps(inner, is_in_loop || is_loop);
+    });
+  });
+}
+
 class ProgramKernel final : public Kernel {
  public:
   // backward: inputs, by number, that come in another order than the program reads them in, with
@@ -149,7 +165,11 @@ Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device dev
   if (codegen::num_statements(program->program->body) > most_statements_of_text)
     return {nullptr, "too many statements"};
   if (program->program->memories.size() > most_parameters) return {nullptr, "too many arrays"};
-  return {std::make_shared<const Staged>(stages_of(*program->program)), {}};
+  auto staged = std::make_shared<const Staged>(stages_of(*program->program));
+  for (const Stage& stage : staged->stages)
+    if (stage.grid.empty() && has_wide_steps(stage.body))
+      return {nullptr, "its steps are wide: each is kernels of its own"};
+  return {std::move(staged), {}};
 }
 
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given,

@@ -102,7 +102,7 @@ void add_programs(py::module_& module) {
     for (const Backend* backend : backends_of())
       names += (names.empty() ? "" : ", ") + std::string(backend->name());
     for (const MissingBackend& missing : missing_backends())
-      names += "; " + missing.name + " is missing: " + missing.reason;
+      if (!missing.of_device) names += "; " + missing.name + " is missing: " + missing.reason;
     facts["backends"] = names;
     facts["isa"] = __builtin_cpu_supports("avx512f") ? "avx512" : "avx2";
     const MemoryStats memory = memory_stats();
