@@ -520,6 +520,35 @@ class Lowering final : public loops::Writer {
     return results;
   }
 
+  Values repeat_numbers(std::int64_t steps, const Values& first,
+                        const NextNumbers& next) override {
+    if (steps == 0) return first;
+    Statement loop;
+    loop.kind = Kind::repeat;
+    loop.steps = steps;
+    open();
+    loop.value = define(DType::int64, open_.size() - 1, Range{0, steps - 1});
+    const Values inside = carry_numbers(loop, first);
+    end_numbers(loop, next({0, {{loop.value, 1}}}, inside));
+    loop.blocks.push_back(close());
+    return last_numbers(std::move(loop));
+  }
+
+  Values repeat_numbers_while(
+      const Values& first, const NumbersHold& condition,
+      const std::function<Values(std::span<const Value>)>& next) override {
+    Statement loop;
+    loop.kind = Kind::loop;
+    open();
+    const Values inside = carry_numbers(loop, first);
+    loop.operands = {condition(inside)};
+    loop.blocks.push_back(close());
+    open();
+    end_numbers(loop, next(inside));
+    loop.blocks.push_back(close());
+    return last_numbers(std::move(loop));
+  }
+
   Tensors branch(Value index, std::size_t count,
                  const std::function<Tensors(std::size_t)>& alternative) override {
     if (std::exchange(is_counted_, false)) count_bodies(integer(1));
@@ -624,6 +653,7 @@ class Lowering final : public loops::Writer {
     nest(Sizes64{count}, 0, [&](std::span<const Index> at) { f(at[0]); });
     Statement& loop = open_.back().block.back();
     loop.is_parallel = is_simple(loop);  // else the steps run one after the other
+    loop.is_apart = !has_kernels();      // but on a GPU, whose threads share them
   }
 
   Tensors for_each_example(std::int64_t count, const Flags& batched, std::size_t num_overwritten,
@@ -665,6 +695,7 @@ class Lowering final : public loops::Writer {
     return is_read_once(scope, equation, memory);
   }
 
+  bool has_kernels() const override { return setting_.has_kernels; }
   void require_room(double statements) override {
     constexpr double most = 2000;  // below what backends take, for what no rule asks for
     if (double(changes_) + statements > most) refuse("a long program");
@@ -1458,6 +1489,26 @@ class Lowering final : public loops::Writer {
                              ranges.empty() ? std::nullopt : ranges[next]);
         carried.inside[i].elements.push_back(carry.value);
       }
+  }
+
+  // The same of numbers alone.
+  Values carry_numbers(Statement& loop, const Values& first) {
+    Values inside;
+    for (const Value each : first) {
+      inside.push_back(define(dtype(each), open_.size() - 1, {}));
+      loop.carries.push_back({inside.back(), each, -1, -1});
+    }
+    return inside;
+  }
+  static void end_numbers(Statement& loop, const Values& next) {
+    for (std::size_t i = 0; i < next.size(); ++i) loop.carries[i].next = next[i];
+  }
+  Values last_numbers(Statement loop) {
+    Values last;
+    for (Statement::Carry& carry : loop.carries)
+      last.push_back(carry.last = define(dtype(carry.first), open_.size() - 1, {}));
+    emit(std::move(loop));
+    return last;
   }
 
   // What grows by a known number is the sum of its first value and the steps, where no step leaves

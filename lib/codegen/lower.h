@@ -19,6 +19,8 @@ struct Setting {
       kernel;
   // Arrays of so many elements are lists of numbers; larger ones are loops.
   std::int64_t few = loops::few;
+  // Whether kernels may run equations: then rules refuse what kernels run better.
+  bool has_kernels = true;
 };
 // A group of equations, whose inputs are the operands of the program and lie in memory by these
 // strides, which are not negative, or the reason why it is none.

@@ -166,6 +166,14 @@ class Writer {
   using Condition = std::function<Value(std::span<const Tensor> carry)>;
   virtual Tensors repeat_while(std::size_t num_carry, const Condition& condition,
                                const Step& step) = 0;
+  // The same for numbers alone, from the first ones on. What next writes, no formula reads that is
+  // still to be computed.
+  using NextNumbers = std::function<Values(const Index& step, std::span<const Value> numbers)>;
+  virtual Values repeat_numbers(std::int64_t steps, const Values& first,
+                                const NextNumbers& next) = 0;
+  using NumbersHold = std::function<Value(std::span<const Value> numbers)>;
+  virtual Values repeat_numbers_while(const Values& first, const NumbersHold& condition,
+                                      const std::function<Values(std::span<const Value>)>& next) = 0;
   // The results of the alternative that index, an int32, chooses; it is clamped.
   virtual Tensors branch(Value index, std::size_t count,
                          const std::function<Tensors(std::size_t)>& alternative) = 0;
@@ -174,7 +182,8 @@ class Writer {
   // Runs f with every index of an array of this shape, in order.
   virtual void for_each(const Shape& shape,
                         const std::function<void(std::span<const Index>)>& f) = 0;
-  // Runs f with every index below a count, in any order: what it writes is different for each.
+  // Runs f with every index below a count, in any order: what it writes is different for each, and
+  // none reads what another one writes.
   virtual void for_each_apart(std::int64_t count, const std::function<void(const Index&)>& f) = 0;
   // The results of the equation, an axis of examples first: f gives those of one example, for its
   // operands. batched: the operands of the equation that have such an axis. f may write over those
@@ -187,6 +196,9 @@ class Writer {
   // Whether nothing reads the memory of this operand of the equation later.
   virtual bool is_owned(std::size_t operand) const = 0;
 
+  // Whether kernels may run equations as well. Where they may not, on a GPU, a rule that refuses
+  // leaves the equation to the CPU; where they may, a rule refuses what they run better.
+  virtual bool has_kernels() const = 0;
   // Refuses where a program that grows by so many statements would be too long to generate code
   // for.
   virtual void require_room(double statements) = 0;
