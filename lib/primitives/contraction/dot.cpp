@@ -24,6 +24,7 @@
 #include "primitives/last_params.h"
 #include "primitives/reduction/reduce.h"
 #include "primitives/spelling.h"
+#include "primitives/written.h"
 
 namespace plait {
 namespace {
@@ -439,6 +440,108 @@ void require_sums(loops::Writer& w, const DotAxes& axes, std::span<const loops::
       if ((*contract)[i + 1] != (*contract)[i] + 1) w.refuse("a product over scattered axes");
 }
 
+// What kernels multiply, in sums over every axis and in any dtype: terms are those of one index
+// over all axes that are contracted. Long sums are cut in blocks, which threads share.
+class AnyProduct {
+ public:
+  AnyProduct(const DotAxes& axes, std::span<const loops::Tensor> inputs, DType dtype)
+      : axes_(axes), inputs_(inputs), dtype_(dtype) {
+    for (const int axis : axes.lhs_contract) {
+      sizes_.push_back(inputs[0].aval.shape[axis].constant());
+      count_ *= sizes_.back();
+    }
+  }
+
+  loops::Tensor emit(loops::Writer& w, const Shape& shape, Source source) {
+    constexpr std::int64_t block = ReductionStage::row_block, most_outputs = 1 << 14;
+    const written::Writing writing(w, source);
+    for (int side = 0; side < 2; ++side) operands_[side] = w.in_memory(inputs_[std::size_t(side)]);
+    const std::int64_t outputs = shape.num_elements().constant();
+    if (count_ < 2 * block || outputs > most_outputs) {
+      const loops::Tensor result = written::make(shape, dtype_);
+      written::for_all(shape, [&](const loops::Indices& at) {
+        written::put(result, at, terms(at, {0}, count_));
+      });
+      return result;
+    }
+    Shape blocks = shape;
+    blocks.push_back((count_ + block - 1) / block);
+    const loops::Tensor partial = written::make(blocks, computed());
+    const auto sums = [&](std::int64_t first, std::int64_t count, std::int64_t length) {
+      Shape some = shape;
+      some.push_back(count);
+      written::for_all(some, [&](loops::Indices at) {
+        at.back().offset += first;
+        const loops::Index begin = written::times(at.back(), block);
+        written::put(partial, at, terms({at.begin(), at.end() - 1}, begin, length));
+      });
+    };
+    sums(0, count_ / block, block);
+    if (count_ % block > 0) sums(count_ / block, 1, count_ % block);
+    const int last = shape.rank();
+    return cast_to(w, emit_reduction(w, "sum", partial, std::span(&last, 1), source), source);
+  }
+
+ private:
+  // 16-bit floats and bools multiply in a wider type and round once.
+  DType computed() const {
+    if (dtype_ == DType::float16 || dtype_ == DType::bfloat16) return DType::float32;
+    return dtype_ == DType::bool_ ? DType::int32 : dtype_;
+  }
+  loops::Tensor cast_to(loops::Writer& w, const loops::Tensor& sums, Source source) const {
+    if (sums.aval.dtype == dtype_) return sums;
+    loops::Formula formula;
+    formula.reads = w.reads_of(sums);
+    formula.element = [&w, sums, source, params = Params{{"dtype", dtype_}, {"weak", false}}](
+                          std::span<const loops::Index> at) {
+      return w.compute(cast_p, params, {w.element(sums, at)}, source);
+    };
+    return w.computed({sums.aval.shape, dtype_}, std::move(formula));
+  }
+
+  written::Number terms(const loops::Indices& at, const loops::Index& begin,
+                        std::int64_t count) const {
+    return written::sum_of_products(computed(), count, [&](const loops::Index& index) {
+      const loops::Indices digits = written::digits_of(written::sum_of(index, begin), sizes_);
+      return std::array{factor(0, at, digits), factor(1, at, digits)};
+    });
+  }
+  written::Number factor(int side, const loops::Indices& at, const loops::Indices& digits) const {
+    const std::vector<int>&batch = side ? axes_.rhs_batch : axes_.lhs_batch,
+          &contract = side ? axes_.rhs_contract : axes_.lhs_contract;
+    loops::Indices inside(std::size_t(inputs_[std::size_t(side)].aval.rank()));
+    for (std::size_t i = 0; i < batch.size(); ++i) inside[std::size_t(batch[i])] = at[i];
+    for (std::size_t i = 0; i < contract.size(); ++i) inside[std::size_t(contract[i])] = digits[i];
+    const int lhs_rank = inputs_[0].aval.rank();
+    std::size_t next = side ? std::size_t(lhs_rank) - axes_.lhs_contract.size() : batch.size();
+    for (const int axis : free_axes(int(inside.size()), contract, batch))
+      inside[std::size_t(axis)] = at[next++];
+    return written::cast(written::get(operands_[side], inside), computed());
+  }
+
+  const DotAxes& axes_;
+  const std::span<const loops::Tensor> inputs_;
+  const DType dtype_;
+  loops::Tensor operands_[2];
+  Sizes64 sizes_;  // of the contracted axes
+  std::int64_t count_ = 1;
+};
+
+// Whether the rule below refuses it.
+bool needs_kernels(const DotAxes& axes, std::span<const loops::Tensor> inputs,
+                   const SumOfProducts& sum, std::int64_t m, std::int64_t n) {
+  const auto is_apart = [](const std::vector<int>& contract) {
+    for (std::size_t i = 0; i + 1 < contract.size(); ++i)
+      if (contract[i + 1] != contract[i] + 1) return true;
+    return false;
+  };
+  return inputs[0].aval.dtype != sum.dtype ||
+         !(sum.is_of_integers() || sum.dtype == DType::float32 || sum.dtype == DType::float64) ||
+         sum.count >= 2 * ReductionStage::row_block ||
+         (sum.count > 1 && !sum.by_parts && !is_summed_in_order(m, sum.count, n)) ||
+         is_apart(axes.lhs_contract) || is_apart(axes.rhs_contract);
+}
+
 loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
                         std::span<const loops::Tensor> inputs) {
   const DotAxes axes(equation.params);
@@ -461,6 +564,8 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
                      k = sizes(0, axes.lhs_contract).num_elements().constant();
   const bool by_parts = !is_integer(dtype) && is_summed_by_parts(m, k, n);
   const SumOfProducts sum{w, dtype, k, by_parts, equation.source};
+  if (!w.has_kernels() && needs_kernels(axes, inputs, sum, m, n))
+    return {AnyProduct(axes, inputs, dtype).emit(w, shape, equation.source)};
   require_sums(w, axes, inputs, sum, m, n);
   const bool is_of_numbers = sum.is_written() && shape.num_elements().constant() <= loops::few;
   loops::Tensor operands[2];

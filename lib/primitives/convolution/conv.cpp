@@ -398,6 +398,7 @@ static const auto conv_def =
         .operands(2)
         .rule<Abstract>(conv_abstract)
         .rule<Eval>(eval_conv)
+        .rule<Emit>(emit_conv)
         .rule<Cost>(cost::arithmetic(conv_flops))
         .rule<Autocast>(Autocast::low)
         .rule<Spelling>(spell_conv)

@@ -63,6 +63,12 @@ inline Category category_of(DType dtype) {
                               : Category::integer;
 }
 
+// In which a result is computed: 16-bit floats are multiplied and summed in float32 and rounded
+// once; integers wrap.
+DType compute_dtype(DType a, DType b);
+
+loops::Tensors emit_conv(loops::Writer& writer, const Equation& equation,
+                         std::span<const loops::Tensor> inputs);
 void eval_conv(std::span<const View> inputs, std::span<const View> outputs, const Params& params);
 
 // A convolution over memory of any layout: sizes, and strides in elements.

@@ -13,12 +13,15 @@ View cast_view(const View& view, DType dtype, Buffer& keep) {
   return keep.view();
 }
 
-// 16-bit floats are multiplied and summed in float32 and rounded once; integers wrap.
+}  // namespace
+
 DType compute_dtype(DType a, DType b) {
   if (category_of(a) == Category::integer) return DType::uint64;
   const DType wide = size_of(a) > size_of(b) ? a : b;
   return wide == DType::float16 || wide == DType::bfloat16 ? DType::float32 : wide;
 }
+
+namespace {
 
 ConvLoops loops_of(const Conv& conv, const View& lhs, const View& rhs, const View& out) {
   const auto& [lhs_spec, rhs_spec, out_spec] = conv.dimensions;

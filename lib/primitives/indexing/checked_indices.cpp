@@ -10,6 +10,7 @@
 #include "primitives/cost.h"
 #include "primitives/indexing/index_rows.h"
 #include "primitives/spelling.h"
+#include "primitives/written.h"
 
 namespace plait {
 namespace {
@@ -33,6 +34,80 @@ void eval_checked_indices(std::span<const View> inputs, std::span<const View> ou
   for (std::size_t i = 0; i < starts.size(); ++i)
     if (starts[i] < 0 || starts[i] > last[i])
       throw_outside(params.text("primitive"), axes[i % axes.size()], starts[i], last[i], sizes[i]);
+}
+
+// A check says what one number is: the start and its bound, packed, where the window has one
+// element, and else, of 21 bits each, those and the size of the window. -1 where all is well.
+constexpr std::int64_t bound_bits = 31, part_bits = 21, start_bias = std::int64_t(1) << 31,
+                       part_bias = 1 << 20;
+
+loops::Tensors emit_checked_indices(loops::Writer& w, const Equation& equation,
+                                    std::span<const loops::Tensor> inputs) {
+  written::require_no_kernels(w);
+  const std::vector<int> axes = equation.params.ints("axes");
+  const Shape& shape = inputs[0].aval.shape;
+  const std::string name = equation.params.text("primitive");
+  if (shape.empty() || shape.back() != Dim(std::int64_t(axes.size())))
+    w.refuse("`checked_indices` of other indices than one for each axis");
+  const written::Writing writing(w, equation.source);
+  loops::Tensor operands[3];
+  for (std::size_t i = 0; i < 3; ++i) operands[i] = w.in_memory(inputs[i]);
+  Shape rows = shape;
+  rows.pop_back();
+  const auto check = [&](std::size_t component, bool is_of_one, const auto& packed,
+                         std::function<void(std::int64_t)> raise) {
+    w.check_each(
+        rows,
+        [&](std::span<const loops::Index> row) {
+          using namespace written;  // NOLINT
+          Indices at(row.begin(), row.end());
+          at.push_back({std::int64_t(component)});
+          const auto whole = [&](const loops::Tensor& tensor) {
+            return cast(get(tensor, at), DType::int64);
+          };
+          const Number start = whole(operands[0]), last = whole(operands[1]),
+                       size = whole(operands[2]) - last;
+          const Number fails = (start < integer(0)) | (start > last), is_one = size == integer(1);
+          return select(fails & (is_of_one ? is_one : !is_one), packed(start, last, size),
+                        integer(-1))
+              .value;
+        },
+        -1, -1, std::move(raise), equation.source);
+  };
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    using namespace written;  // NOLINT
+    const auto within = [](Number x, std::int64_t low, std::int64_t high) {
+      return minimum(maximum(x, integer(low)), integer(high));
+    };
+    check(
+        i, true,
+        [&](Number start, Number last, Number) {
+          return (within(start, -start_bias, start_bias - 1) + integer(start_bias)) *
+                     integer(std::int64_t(1) << bound_bits) +
+                 within(last + integer(1), 0, (std::int64_t(1) << bound_bits) - 1);
+        },
+        [name, axis = axes[i]](std::int64_t packed) {
+          const std::int64_t size = packed & ((std::int64_t(1) << bound_bits) - 1);
+          throw_outside(name, axis, (packed >> bound_bits) - start_bias, size - 1, size);
+        });
+    check(
+        i, false,
+        [&](Number start, Number last, Number window) {
+          const Number scale = integer(std::int64_t(1) << part_bits);
+          const std::int64_t most = (std::int64_t(1) << part_bits) - 1;
+          return ((within(start, -part_bias, part_bias - 1) + integer(part_bias)) * scale +
+                  within(last + integer(part_bias), 0, most)) *
+                     scale +
+                 within(window, 0, most);
+        },
+        [name, axis = axes[i]](std::int64_t packed) {
+          const std::int64_t most = (std::int64_t(1) << part_bits) - 1;
+          const std::int64_t last = (packed >> part_bits & most) - part_bias;
+          throw_outside(name, axis, (packed >> 2 * part_bits) - part_bias, last,
+                        last + (packed & most));
+        });
+  }
+  return {inputs[0]};
 }
 
 Array zero_unless(const Array& live, const Array& array) {
@@ -76,6 +151,7 @@ static const auto checked_indices_def =
           return std::vector<Aval>{inputs[0]};
         })
         .rule<Eval>(eval_checked_indices)
+        .rule<Emit>(emit_checked_indices)
         .rule<Cost>(cost::for_each_operand(1))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

@@ -19,7 +19,9 @@
 #include "order.h"
 #include "primitives/cost.h"
 #include "primitives/elementwise/wrapping.h"
+#include "primitives/reduction/reduce.h"
 #include "primitives/spelling.h"
+#include "primitives/written.h"
 
 namespace plait {
 namespace {
@@ -294,14 +296,154 @@ void require_written(loops::Writer& w, const Equation& equation, const Aval& ava
   w.require_room(4.0 * double(most_written));
 }
 
+// The same where no kernel does it better: arrays in memory, in the dtype of the accumulator.
+bool is_written(const loops::Writer& w, const Aval& aval) {
+  return w.has_kernels() ||
+         (aval.shape.num_elements().constant() <= most_written && aval.dtype != DType::float16 &&
+          aval.dtype != DType::bfloat16 && !is_complex(aval.dtype));
+}
+DType wide_of(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+}
+// The index along an axis of the i-th element that a scan meets.
+loops::Index met(const loops::Index& i, std::int64_t size, bool reverse) {
+  return reverse ? written::sum_of({size - 1}, written::times(i, -1)) : i;
+}
+
+// Rows by one thread each: products, whose order decides what overflows, and recurrences. next
+// gives what the scan carries, from that of the element before, and the elements of the operands.
+loops::Tensor emit_in_turn(
+    loops::Writer& w, const Equation& equation, std::span<const loops::Tensor> inputs,
+    const std::function<written::Number(written::Number, const written::Numbers&)>& next,
+    const std::function<written::Number(const written::Numbers&)>& first) {
+  const Aval& aval = inputs[0].aval;
+  const auto axis = std::size_t(equation.params.integer("axis"));
+  const std::int64_t size = aval.shape[int(axis)].constant();
+  const bool reverse = equation.params.flag("reverse");
+  const DType wide = wide_of(aval.dtype);
+  loops::Tensors operands;
+  for (const loops::Tensor& input : inputs) operands.push_back(w.in_memory(input));
+  const loops::Tensor result = written::make(aval.shape, aval.dtype);
+  Shape rows = aval.shape;
+  rows[int(axis)] = 1;
+  written::for_all(rows, [&](const loops::Indices& row) {
+    const auto elements_at = [&](const loops::Index& i) {
+      loops::Indices at = row;
+      at[axis] = met(i, size, reverse);
+      written::Numbers elements;
+      for (const loops::Tensor& operand : operands)
+        elements.push_back(written::cast(written::get(operand, at), wide));
+      return elements;
+    };
+    const auto put = [&](const loops::Index& i, written::Number number) {
+      loops::Indices at = row;
+      at[axis] = met(i, size, reverse);
+      written::put(result, at, number);
+    };
+    const written::Number begin = first(elements_at({0}));
+    put({0}, begin);
+    written::repeated(size - 1, {begin}, [&](const loops::Index& step, const auto& carried) {
+      const loops::Index i = written::sum_of(step, {1});
+      const written::Number now = next(carried[0], elements_at(i));
+      put(i, now);
+      return written::Numbers{now};
+    });
+  });
+  return result;
+}
+
+// Sums and extremes by blocks: within each, a combination for every element; then the totals of the
+// blocks in the same way, which those behind take in.
+class BlockScan {
+ public:
+  BlockScan(const Primitive& by, written::Number identity, std::size_t axis)
+      : by_(by), identity_(identity), axis_(axis) {}
+
+  // x is in memory, and in the order in which the scan meets it; so is the result.
+  void run(const loops::Tensor& x, bool reverse, const loops::Tensor& result) const {
+    const std::int64_t size = x.aval.shape[int(axis_)].constant(),
+                       blocks = (size + block - 1) / block;
+    std::optional<loops::Tensor> before;  // by block: the total of all up to it
+    if (blocks > 1) {
+      Shape shape = x.aval.shape;
+      shape[int(axis_)] = blocks - 1;
+      const loops::Tensor totals = written::make(shape, identity_.dtype),
+                          scanned = written::make(shape, identity_.dtype);
+      written::for_all(shape, [&](const loops::Indices& at) {
+        const loops::Index first = written::times(at[axis_], block);
+        written::put(totals, at, written::combined(by_, identity_, block, [&](const auto& i) {
+                       return element(x, at, written::sum_of(first, i), reverse);
+                     }));
+      });
+      run(totals, false, scanned);
+      before = scanned;
+    }
+    written::for_all(result.aval.shape, [&](const loops::Indices& at) {
+      using namespace written;  // NOLINT
+      const Number place = number_of(at[axis_]), mine = place / integer(block),
+                   within = place % integer(block);
+      const loops::Index first = times(index_of(mine), block);
+      Number total = combined(by_, identity_, std::min(size, block), [&](const auto& i) {
+        const Number along = minimum(number_of(sum_of(first, i)), integer(size - 1));
+        return select(number_of(i) <= within, element(x, at, index_below(along, size), reverse),
+                      identity_);
+      });
+      if (before) {
+        Indices of_before = at;
+        of_before[axis_] = index_below(maximum(mine - integer(1), integer(0)), blocks - 1);
+        const Number total_before = select(mine > integer(0), get(*before, of_before), identity_);
+        total = both(total, total_before);
+      }
+      Indices to = at;
+      to[axis_] = met(at[axis_], size, reverse);
+      put(result, to, total);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t block = 32;
+
+  written::Number element(const loops::Tensor& x, loops::Indices at, const loops::Index& along,
+                          bool reverse) const {
+    at[axis_] = met(along, x.aval.shape[int(axis_)].constant(), reverse);
+    return written::cast(written::get(x, at), identity_.dtype);
+  }
+  written::Number both(written::Number x, written::Number y) const {
+    return by_ == add_p ? x + y : by_ == max_p ? written::maximum(x, y) : written::minimum(x, y);
+  }
+
+  const Primitive& by_;
+  const written::Number identity_;
+  const std::size_t axis_;
+};
+
+loops::Tensor emit_blocks(loops::Writer& w, const Equation& equation, const loops::Tensor& input,
+                          const std::string& kind, const Primitive& by) {
+  const DType dtype = input.aval.dtype, wide = wide_of(dtype);
+  Literal identity = identity_of(kind, wide);
+  if (kind == "sum" && is_inexact(wide)) identity.real = -0.0;  // which -0.0 stays with
+  const loops::Tensor x = w.in_memory(input), result = written::make(input.aval.shape, dtype);
+  BlockScan(by, {w.literal(identity), wide}, std::size_t(equation.params.integer("axis")))
+      .run(x, equation.params.flag("reverse"), result);
+  return result;
+}
+
 loops::Tensors emit_cumulation(loops::Writer& w, const Equation& equation,
                                std::span<const loops::Tensor> inputs) {
-  require_written(w, equation, inputs[0].aval);
   const std::string& kind = equation.params.text("kind");
   const Primitive& by = kind == "sum"    ? add_p
                         : kind == "prod" ? mul_p
                         : kind == "max"  ? max_p
                                          : min_p;
+  if (!is_written(w, inputs[0].aval)) {
+    const written::Writing writing(w, equation.source);
+    if (kind != "prod") return {emit_blocks(w, equation, inputs[0], kind, by)};
+    return {emit_in_turn(
+        w, equation, inputs,
+        [](written::Number before, const auto& elements) { return before * elements[0]; },
+        [](const auto& elements) { return elements[0]; })};
+  }
+  require_written(w, equation, inputs[0].aval);
   return {emit_running(w, inputs, equation.params,
                        [&](std::optional<loops::Value> before, const loops::Values& elements) {
                          if (!before) return elements[0];
@@ -312,6 +454,15 @@ loops::Tensors emit_cumulation(loops::Writer& w, const Equation& equation,
 
 loops::Tensors emit_recurrence(loops::Writer& w, const Equation& equation,
                                std::span<const loops::Tensor> inputs) {
+  if (!is_written(w, inputs[0].aval)) {
+    const written::Writing writing(w, equation.source);
+    return {emit_in_turn(
+        w, equation, inputs,
+        [](written::Number before, const auto& elements) {
+          return elements[0] * before + elements[1];
+        },
+        [](const auto& elements) { return elements[1]; })};
+  }
   require_written(w, equation, inputs[0].aval);
   if (is_complex(inputs[0].aval.dtype)) w.refuse("`recurrence` of complex numbers");
   return {emit_running(w, inputs, equation.params,

@@ -292,7 +292,8 @@ DTypes types_of(const std::string& kind) {
                    "choose sum, prod, max, min, and, or");
 }
 
-// The value that changes nothing.
+}  // namespace
+
 Literal identity_of(const std::string& kind, DType dtype) {
   Literal literal{dtype, false, 0, 0, 0};
   if (kind == "prod") return cast(Literal{DType::int64, false, 1, 0, 0}, dtype, false);
@@ -311,6 +312,8 @@ Literal identity_of(const std::string& kind, DType dtype) {
   }
   return cast(literal, dtype, false);
 }
+
+namespace {
 
 Array reduce(const char* kind, const Array& operand, std::span<const int> axes) {
   if (axes.empty()) return operand;
@@ -335,6 +338,8 @@ std::vector<int> unreduced_axes(int rank, const std::vector<int>& axes) {
 
 // --- In loop programs ----------------------------------------------------------------------------
 
+}  // namespace
+
 const Primitive& combining(const std::string& kind) {
   if (kind == "sum") return add_p;
   if (kind == "prod") return mul_p;
@@ -342,6 +347,8 @@ const Primitive& combining(const std::string& kind) {
   if (kind == "min") return min_p;
   return kind == "and" ? and_p : or_p;
 }
+
+namespace {
 
 // Few elements, in the order of one block.
 loops::Value combine_few(loops::Writer& w, const Primitive& by, loops::Value identity,

@@ -29,6 +29,10 @@ struct ReductionStage {
 using ReductionStages = InlineVector<ReductionStage, 3>;
 ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes);
 
+// The value that changes nothing, and the elementwise primitive that combines two numbers.
+Literal identity_of(const std::string& kind, DType dtype);
+const Primitive& combining(const std::string& kind);
+
 // The partial results of blocks, combined by halves, in a loop program.
 loops::Value emit_pairwise(loops::Writer& w, const Primitive& by,
                            std::span<const loops::Value> blocks, Source source);

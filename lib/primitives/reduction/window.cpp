@@ -10,6 +10,7 @@
 #include <plait/rules/speculate.h>
 
 #include "primitives/cost.h"
+#include "primitives/reduction/reduce.h"
 #include "primitives/spelling.h"
 #include "window.h"
 
@@ -235,6 +236,89 @@ Array reduce_window(const std::string& kind, const Array& operand, const Shape& 
   return bind(reduce_window_p, {operand}, params_of(kind, w));
 }
 
+// --- In loop programs ----------------------------------------------------------------------------
+
+// What the windows of one array read.
+class WindowReader {
+ public:
+  WindowReader(loops::Writer& w, const Windows& windows, const loops::Tensor& operand)
+      : windows_(windows), x_(w.in_memory(operand)), sizes_(windows.window.to_sizes()) {}
+
+  std::int64_t count() const { return num_elements(sizes_); }
+  // The element at a place of a window, counted row-major, in another dtype, and whether there is
+  // one.
+  struct Element {
+    written::Number number;
+    std::optional<written::Number> is_element;
+  };
+  Element element(const loops::Indices& window, const loops::Index& place, DType dtype) const {
+    const loops::Indices digits = written::digits_of(place, sizes_);
+    loops::Indices at;
+    Element element;
+    for (int axis = 0; axis < x_.aval.rank(); ++axis) {
+      const WindowRead read = read_of(windows_, axis, x_.aval.shape[axis].constant(),
+                                      window[std::size_t(axis)], digits[std::size_t(axis)]);
+      at.push_back(read.element);
+      require_too(element.is_element, read.is_element);
+    }
+    element.number = written::cast(written::get(x_, at), dtype);
+    return element;
+  }
+
+ private:
+  const Windows& windows_;
+  const loops::Tensor x_;
+  const Sizes64 sizes_;
+};
+
+// The place of the extreme of a window: the first one, unless one is NaN.
+written::Number place_of_extreme(const WindowReader& reader, const loops::Indices& window,
+                                 DType dtype, bool is_of_least) {
+  using namespace written;  // NOLINT
+  const Number none = literal(-1, DType::int32), zero = literal(0, DType::int32);
+  return repeated(reader.count(), {literal(0, dtype), none},
+                  [&](const Index& place, const Numbers& carried) {
+                    const auto [x, is_element] = reader.element(window, place, dtype);
+                    const Number best = carried[0], at = carried[1];
+                    Number wins = is_of_least ? x < best : x > best;
+                    if (is_floating(dtype)) wins = wins | (is_nan(x) & !is_nan(best));
+                    wins = wins | (at < zero);
+                    if (is_element) wins = wins & *is_element;
+                    return Numbers{select(wins, x, best),
+                                   select(wins, cast(number_of(place), DType::int32), at)};
+                  })[1];
+}
+
+loops::Tensors emit_reduce_window(loops::Writer& w, const Equation& equation,
+                                  std::span<const loops::Tensor> inputs) {
+  using namespace written;  // NOLINT
+  require_no_kernels(w);
+  const Writing writing(w, equation.source);
+  const std::string& kind = equation.params.text("kind");
+  const DType dtype = inputs[0].aval.dtype,
+              wide = dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+  const bool is_place = kind == "argmax" || kind == "argmin";
+  const Windows windows = windows_of(equation.params);
+  const WindowReader reader(w, windows, inputs[0]);
+  Shape shape;
+  for (int axis = 0; axis < inputs[0].aval.rank(); ++axis)
+    shape.push_back(num_windows(inputs[0].aval.shape[axis], windows, axis));
+  const loops::Tensor result = make(shape, is_place ? DType::int32 : dtype);
+  const auto reduced = [&](const Indices& window) {
+    const Number identity{w.literal(identity_of(kind, wide)), wide};
+    if (reader.count() == 0) return identity;
+    return combined(combining(kind), identity, reader.count(), [&](const Index& place) {
+      const auto [x, is_element] = reader.element(window, place, wide);
+      return is_element ? select(*is_element, x, identity) : x;
+    });
+  };
+  for_all(shape, [&](const Indices& window) {
+    put(result, window,
+        is_place ? place_of_extreme(reader, window, wide, kind == "argmin") : reduced(window));
+  });
+  return {result};
+}
+
 double window_flops(cost::Avals, cost::Avals outputs, const Params& params) {
   return elements_of(outputs[0]) * elements_of(windows_of(params).window);
 }
@@ -263,6 +347,7 @@ static const auto reduce_window_def =
           return std::vector<Aval>{aval};
         })
         .rule<Eval>(eval_reduce_window)
+        .rule<Emit>(emit_reduce_window)
         .rule<Cost>(cost::arithmetic(window_flops))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

@@ -6,6 +6,7 @@
 
 #include "order.h"
 #include "primitives/indexing/indexing.h"
+#include "primitives/written.h"
 
 namespace plait {
 
@@ -39,6 +40,17 @@ void resolve_padding(std::string_view name, const lax::WindowPadding& padding, c
 // accordingly. axes[i] is the operand's axis of window i.
 Masked place_under_windows(const Masked& operand, const Array& fill, std::span<const int> axes,
                            Windows& windows, const SizeValues& sizes);
+
+// In loop programs: the element of an axis of n that a window reads, clamped, and whether there is
+// one, if that is not known.
+struct WindowRead {
+  loops::Index element;
+  std::optional<written::Number> is_element;
+};
+WindowRead read_of(const Windows& windows, int axis, std::int64_t n, const loops::Index& window,
+                   const loops::Index& k);
+// Adds a truth to those that must hold.
+void require_too(std::optional<written::Number>& all, const std::optional<written::Number>& one);
 
 // The parameters of reduce_window, its kernel, and the result of its kind for an empty window.
 Windows windows_of(const Params& params);

@@ -80,6 +80,34 @@ void resolve_padding(std::string_view name, const lax::WindowPadding& padding, c
   }
 }
 
+WindowRead read_of(const Windows& windows, int axis, std::int64_t n, const loops::Index& window,
+                   const loops::Index& k) {
+  using namespace written;  // NOLINT
+  loops::Writer& w = Writing::current().writer;
+  const std::int64_t holes = windows.base_dilation[axis].constant();
+  Index position = sum_of(times(window, windows.strides[axis].constant()),
+                          times(k, windows.window_dilation[axis].constant()));
+  position.offset -= windows.low[axis].constant();
+  const loops::Range range = w.range(position);
+  const std::int64_t last = (n - 1) * holes;
+  WindowRead read{position, {}};
+  if (range.low >= 0 && range.high <= last && holes == 1) return read;
+  const Number at = number_of(position);
+  if (range.low < 0) require_too(read.is_element, at >= integer(0));
+  if (range.high > last) require_too(read.is_element, at <= integer(last));
+  if (holes > 1) require_too(read.is_element, at % integer(holes) == integer(0));
+  const Number element = holes > 1 ? at / integer(holes) : at;
+  read.element = {0, {{w.clamped(element.value, 0, n - 1), 1}}};
+  return read;
+}
+
+void require_too(std::optional<written::Number>& all, const std::optional<written::Number>& one) {
+  if (all && one)
+    all = *all & *one;
+  else if (one)
+    all = one;
+}
+
 Masked place_under_windows(const Masked& operand, const Array& fill, std::span<const int> axes,
                            Windows& windows, const SizeValues& sizes) {
   const int rank = operand.aval.rank();
