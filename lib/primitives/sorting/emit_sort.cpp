@@ -1,4 +1,5 @@
-// Rows of few elements, sorted by exchanges of neighbours: as many rounds as there are elements, of
+// Rows of many elements are sorted by merges, on GPUs; see emit_order.h. Rows of few elements are
+// sorted by exchanges of neighbours: as many rounds as there are elements, of
 // the even pairs and of the odd ones in turn. Neighbours change places only where the second one is
 // less, so equal elements keep their order, as in the kernel.
 // SPDX-License-Identifier: Apache-2.0
@@ -6,7 +7,10 @@
 
 #include <plait/primitives/primitives.h>
 
+#include <algorithm>
+
 #include "primitives/reduction/order.h"
+#include "primitives/sorting/emit_order.h"
 
 namespace plait {
 namespace {
@@ -73,6 +77,26 @@ class Sorter {
   std::vector<DType> dtypes_;
 };
 
+bool is_few(std::span<const loops::Tensor> operands, int axis) {
+  return operands[0].aval.shape[axis].constant() <= loops::few &&
+         std::none_of(operands.begin(), operands.end(),
+                      [](const loops::Tensor& operand) { return is_complex(operand.aval.dtype); });
+}
+
+// Rows of any length, whose elements are moved to the places that emit_order finds.
+loops::Tensors by_merges(loops::Writer& w, const Equation& equation,
+                         std::span<const loops::Tensor> inputs) {
+  const auto axis = std::size_t(equation.params.integer("axis"));
+  const auto num_keys = std::size_t(equation.params.integer("num_keys"));
+  loops::Tensors operands, results;
+  for (const loops::Tensor& input : inputs) operands.push_back(w.in_memory(input));
+  const loops::Tensor order =
+      emit_order(std::span(operands).first(num_keys), axis,
+                 inputs[0].aval.shape[int(axis)].constant(), equation.params.flag("descending"));
+  for (const loops::Tensor& operand : operands) results.push_back(emit_taken(operand, axis, order));
+  return results;
+}
+
 void require_few(loops::Writer& w, std::span<const loops::Tensor> operands, int axis) {
   if (operands[0].aval.shape[axis].constant() > loops::few) w.refuse("`sort` of many elements");
   for (const loops::Tensor& operand : operands)
@@ -86,6 +110,8 @@ loops::Tensors emit_sort(loops::Writer& w, const Equation& equation,
   const auto axis = std::size_t(equation.params.integer("axis"));
   const Shape& shape = inputs[0].aval.shape;
   const std::int64_t size = shape[int(axis)].constant(), all = shape.num_elements().constant();
+  const written::Writing writing(w, equation.source);
+  if (!w.has_kernels() && !is_few(inputs, int(axis))) return by_merges(w, equation, inputs);
   require_few(w, inputs, int(axis));
   w.require_room(double(size * size) * double(2 + inputs.size()));
   loops::Tensors operands, results;
@@ -118,7 +144,10 @@ loops::Tensors emit_sort(loops::Writer& w, const Equation& equation,
   if (all > loops::few) {
     Shape rows = shape;
     rows[int(axis)] = 1;
-    w.for_each(rows, [&](std::span<const loops::Index> at) { sort_row({at.begin(), at.end()}); });
+    if (w.has_kernels())
+      w.for_each(rows, [&](std::span<const loops::Index> at) { sort_row({at.begin(), at.end()}); });
+    else
+      written::for_all(rows, sort_row);
     return results;
   }
   const AxisLoops loops(shape.to_sizes(), int(axis));

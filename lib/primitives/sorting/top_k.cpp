@@ -11,6 +11,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/reduction/order.h"
+#include "primitives/sorting/emit_order.h"
 #include "primitives/spelling.h"
 #include "radix_sort.h"
 
@@ -121,6 +122,17 @@ void top_k_eval(std::span<const View> inputs, std::span<const View> outputs, con
       copy_elements(targets[i], with_axis_last(outputs[i], axis));
 }
 
+loops::Tensors emit_top_k(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs) {
+  written::require_no_kernels(w);
+  const written::Writing writing(w, equation.source);
+  const auto axis = std::size_t(equation.params.integer("axis"));
+  const loops::Tensor x = w.in_memory(inputs[0]);
+  const loops::Tensor places =
+      emit_order(std::span(&x, 1), axis, equation.params.get<Dim>("k").constant(), true);
+  return {emit_taken(x, axis, places), places};
+}
+
 double top_k_flops(cost::Avals inputs, cost::Avals, const Params& params) {
   return elements_of(inputs[0]) * (1 + cost::comparisons(value_of(params.get<Dim>("k"))));
 }
@@ -156,6 +168,7 @@ static const auto top_k_def =
           return std::vector<Aval>{values, indices};
         })
         .rule<Eval>(top_k_eval)
+        .rule<Emit>(emit_top_k)
         .rule<Cost>(cost::arithmetic(top_k_flops))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)
