@@ -8,6 +8,7 @@
 #include <plait/rules/speculate.h>
 
 #include "primitives/linalg/cost.h"
+#include "primitives/linalg/emit_matrices.h"
 
 #include "primitives/linalg/eigen_solver.h"
 #include "primitives/linalg/matrices.h"
@@ -101,6 +102,7 @@ static const auto eigh_def =
                 eigh_kernel<decltype(element)>(inputs, outputs, EighParams(params));
               });
             })
+        .rule<Emit>(emit_eigh)
         .rule<Cost>(cost::of_matrices([](const cost::MatrixSizes& x, const Params& params) {
           const double cube = x.rows * x.rows * x.rows;
           return params.flag("compute_vectors") ? 9 * cube : 4 * cube / 3;

@@ -8,6 +8,7 @@
 
 #include <numeric>
 
+#include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/small_factors.h"
 
 namespace plait {
@@ -100,6 +101,17 @@ void require_small(loops::Writer& w, const Equation& equation,
   }
   if (statements > most_statements) w.refuse(name + " of large matrices");
   w.require_room(statements);
+}
+
+// Whether kernels would have to compute what require_small refuses, where there are none.
+bool is_left_over(const loops::Writer& w, std::span<const loops::Tensor> inputs,
+                  std::size_t num_inputs, std::int64_t largest, double statements) {
+  if (w.has_kernels() || inputs.size() != num_inputs) return false;
+  return statements > most_statements ||
+         std::any_of(inputs.begin(), inputs.end(), [&](const loops::Tensor& input) {
+           return is_complex(input.aval.dtype) ||
+                  std::max(rows_of(input.aval), columns_of(input.aval)) > largest;
+         });
 }
 
 // The matrices of an operand, by the number of each.
@@ -215,6 +227,10 @@ loops::Tensors emit_lu(loops::Writer& w, const Equation& equation,
                        std::span<const loops::Tensor> inputs) {
   const Aval& x = inputs[0].aval;
   const std::int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n);
+  if (is_left_over(w, inputs, 1, small::largest_lu, statements_of_lu(m, n))) {
+    const written::Writing writing(w, equation.source);
+    return emit_any_lu(w.in_memory(inputs[0]));
+  }
   require_small(w, equation, inputs, 1, small::largest_lu, statements_of_lu(m, n));
   const Stack stack(w, inputs[0]);
   std::vector<Parts> parts;
@@ -236,6 +252,10 @@ loops::Tensors emit_det(loops::Writer& w, const Equation& equation,
                         std::span<const loops::Tensor> inputs) {
   const Aval& x = inputs[0].aval;
   const std::int64_t n = rows_of(x);
+  if (is_left_over(w, inputs, 1, small::largest_lu, statements_of_lu(n, n))) {
+    const written::Writing writing(w, equation.source);
+    return {emit_any_det(w.in_memory(inputs[0]))};
+  }
   require_small(w, equation, inputs, 1, small::largest_lu, statements_of_lu(n, n));
   const Stack stack(w, inputs[0]);
   std::vector<Parts> parts;
@@ -252,8 +272,12 @@ loops::Tensors emit_cholesky(loops::Writer& w, const Equation& equation,
                              std::span<const loops::Tensor> inputs) {
   const Aval& x = inputs[0].aval;
   const std::int64_t n = rows_of(x);
-  require_small(w, equation, inputs, 1, small::largest,
-                double(n) * double(n) * (double(n) / 6 + 2));
+  const double statements = double(n) * double(n) * (double(n) / 6 + 2);
+  if (is_left_over(w, inputs, 1, small::largest, statements)) {
+    const written::Writing writing(w, equation.source);
+    return {emit_any_cholesky(w.in_memory(inputs[0]))};
+  }
+  require_small(w, equation, inputs, 1, small::largest, statements);
   const Stack stack(w, inputs[0]);
   std::vector<Parts> parts;
   parts.emplace_back(w, x, stack.count());
@@ -273,8 +297,12 @@ loops::Tensors emit_triangular_solve(loops::Writer& w, const Equation& equation,
              reversed = params.flag("lower") == turned;
   const Aval &x = inputs[0].aval, &y = inputs[1].aval;
   const std::int64_t n = rows_of(x), m = left ? columns_of(y) : rows_of(y);
-  require_small(w, equation, inputs, 2, small::largest,
-                double(n) * (double(m) * (double(n) / 2 + 2) + double(n)));
+  const double statements = double(n) * (double(m) * (double(n) / 2 + 2) + double(n));
+  if (is_left_over(w, inputs, 2, small::largest, statements)) {
+    const written::Writing writing(w, equation.source);
+    return {emit_any_triangular_solve(w.in_memory(inputs[0]), w.in_memory(inputs[1]), params)};
+  }
+  require_small(w, equation, inputs, 2, small::largest, statements);
   const Stack triangles(w, inputs[0]), sides(w, inputs[1]);
   std::vector<Parts> parts;
   parts.emplace_back(w, y, sides.count());

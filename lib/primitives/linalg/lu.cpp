@@ -18,6 +18,7 @@
 #include "primitives/linalg/small_matrices.h"
 #include "primitives/reduction/order.h"
 #include "primitives/spelling.h"
+#include "primitives/written.h"
 
 namespace plait {
 namespace {
@@ -133,6 +134,35 @@ void det_kernel(std::span<const View> inputs, const View& out) {
       }
     }
   });
+}
+
+// An element of the permutation, from the last exchange to the first: where what lies there was.
+loops::Tensors emit_permutation(loops::Writer& w, const Equation& equation,
+                                std::span<const loops::Tensor> inputs) {
+  using namespace written;  // NOLINT
+  require_no_kernels(w);
+  if (inputs.size() > 1) w.refuse("`pivots_to_permutation` of padded pivots");
+  const Writing writing(w, equation.source);
+  const loops::Tensor x = w.in_memory(inputs[0]);
+  const std::int64_t n = equation.params.get<Dim>("size").constant(),
+                     k = std::min(x.aval.shape.back().constant(), n);
+  Shape shape = x.aval.shape;
+  shape.back() = n;
+  const loops::Tensor result = make(shape, DType::int32);
+  for_all(shape, [&](const Indices& at) {
+    const Number place =
+        repeated(k, {number_of(at.back())}, [&](const Index& step, const Numbers& carried) {
+          const Number row = integer(k - 1) - number_of(step), here = carried[0];
+          Indices of_pivot = at;
+          of_pivot.back() = sum_of({k - 1}, times(step, -1));
+          const Number other = cast(get(x, of_pivot), DType::int64);
+          const Number is_inside = (other >= integer(0)) & (other < integer(n)),
+                       exchanged = select(here == row, other, select(here == other, row, here));
+          return Numbers{select(is_inside, exchanged, here)};
+        })[0];
+    put(result, at, place);
+  });
+  return {result};
 }
 
 void permute_kernel(std::span<const View> inputs, const View& out) {
@@ -379,6 +409,7 @@ static const auto pivots_to_permutation_def =
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
           permute_kernel(inputs, outputs[0]);
         })
+        .rule<Emit>(emit_permutation)
         .rule<Cost>(cost::moves())
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

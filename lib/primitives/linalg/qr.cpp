@@ -8,6 +8,7 @@
 #include <Eigen/QR>
 
 #include "primitives/linalg/cost.h"
+#include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/matrices.h"
 #include "primitives/spelling.h"
 
@@ -88,6 +89,7 @@ static const auto qr_def =
                 qr_kernel<decltype(element)>(inputs, outputs, params.flag("full_matrices"));
               });
             })
+        .rule<Emit>(emit_qr)
         .rule<Cost>(cost::of_matrices(qr_flops))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

@@ -8,6 +8,7 @@
 #include <plait/rules/speculate.h>
 
 #include "primitives/linalg/cost.h"
+#include "primitives/linalg/emit_matrices.h"
 #include "primitives/spelling.h"
 
 namespace plait {
@@ -150,6 +151,7 @@ static const auto svd_def =
                 svd_kernel<decltype(element)>(inputs, outputs, vectors);
               });
             })
+        .rule<Emit>(emit_svd)
         .rule<Cost>(cost::of_matrices([](const cost::MatrixSizes& x, const Params& params) {
           return cost::svd_flops(x, params.flag("compute_uv"), params.flag("full_matrices"));
         }))
@@ -192,6 +194,7 @@ static const auto pinv_def =
                 pinv_kernel<decltype(element)>(inputs, outputs[0], params.get<double>("rtol"));
               });
             })
+        .rule<Emit>(emit_pinv)
         .rule<Cost>(cost::of_matrices([](const cost::MatrixSizes& x, const Params&) {
           return cost::svd_flops(x, true, false) + 2 * x.rows * x.columns * x.least;
         }))

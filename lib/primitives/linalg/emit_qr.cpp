@@ -1,0 +1,104 @@
+// qr by Householder reflections H = I - tau v v^H, as Eigen makes them. Columns lie side by side,
+// so that threads that share one read neighbouring elements.
+// SPDX-License-Identifier: Apache-2.0
+#include "primitives/linalg/emit_matrices.h"
+#include "primitives/linalg/emit_wide.h"
+
+namespace plait {
+namespace {
+
+using namespace written;  // NOLINT
+
+// Element i of the vector of reflection k, whose first one is 1 and is not stored.
+Number reflector(const MatrixIn& x, const Index& i, const Index& k) {
+  const Number row = number_of(i), step = number_of(k);
+  const DType dtype = x.stack.aval.dtype;
+  return select(row > step, x(i, k), select(row == step, literal(1, dtype), literal(0, dtype)));
+}
+
+// Reflects the columns of a matrix from `first` on: the rows from k on.
+void reflect(const MatrixIn& x, const Index& k, Number tau, const MatrixIn& columns,
+             std::int64_t rows, std::int64_t count, Number first) {
+  const DType dtype = x.stack.aval.dtype;
+  for_all(count, [&](const Index& j) {
+    only_where(number_of(j) >= first, [&] {
+      const Number product = sum_of_products(dtype, rows, [&](const Index& i) {
+        const Number is_in = number_of(i) >= number_of(k);
+        return std::array{select(is_in, conj(reflector(x, i, k)), literal(0, dtype)),
+                          select(is_in, columns(i, j), literal(0, dtype))};
+      });
+      const Number factor = tau * product;
+      for_all(rows, [&](const Index& i) {
+        only_where(number_of(i) >= number_of(k),
+                   [&] { columns.put(i, j, columns(i, j) - factor * reflector(x, i, k)); });
+      });
+    });
+  });
+}
+
+// Makes reflection k, which leaves beta of its column.
+void make_reflection(const MatrixIn& x, const Index& k, std::int64_t rows, const VectorIn& taus) {
+  const DType dtype = x.stack.aval.dtype, of_parts = real_dtype_of(dtype);
+  const Number zero = literal(0, of_parts), least = literal(0x1p-1022, of_parts);
+  const Number head = x(k, k), of_head = imag(head);
+  const Number rest = sum(of_parts, rows, [&](const Index& i) {
+    return select(number_of(i) > number_of(k), squared_size(x(i, k)), zero);
+  });
+  Number is_none = rest <= least;
+  if (is_complex(dtype)) is_none = is_none & (of_head * of_head <= least);
+  const Number size = sqrt(squared_size(head) + rest);
+  const Number beta = select(is_none, real(head), select(real(head) >= zero, -size, size));
+  const auto widened = [&](Number number) {
+    return is_complex(dtype) ? complex_of(number, zero) : number;
+  };
+  const Number gap = head - widened(beta);
+  taus.put(k, select(is_none, literal(0, dtype), conj(-gap / widened(beta))));
+  for_all(rows, [&](const Index& i) {
+    only_where(number_of(i) >= number_of(k), [&] {
+      const Number scaled = select(is_none, literal(0, dtype), x(i, k) / gap);
+      x.put(i, k, select(number_of(i) == number_of(k), widened(beta), scaled));
+    });
+  });
+}
+
+}  // namespace
+
+loops::Tensors emit_qr(loops::Writer& w, const Equation& equation,
+                       std::span<const loops::Tensor> inputs) {
+  require_any_matrices(w, inputs, 1);
+  const Writing writing(w, equation.source);
+  const loops::Tensor x = w.in_memory(inputs[0]);
+  const std::int64_t m = num_rows(x.aval), n = num_columns(x.aval), steps = std::min(m, n),
+                     k = equation.params.flag("full_matrices") ? m : steps;
+  const Shape shape = batch_of(x.aval);
+  const DType dtype = x.aval.dtype, wide = wide_dtype_of(dtype);
+  const loops::Tensor factors = make_stack(shape, {n, m}, wide),
+                      q = make_stack(shape, {k, m}, wide), taus = make_stack(shape, {steps}, wide),
+                      of_q = make_stack(shape, {m, k}, dtype),
+                      of_r = make_stack(shape, {k, n}, dtype);
+  for_all(shape, [&](const Indices& batch) {
+    const MatrixIn from{x, batch}, work{factors, batch, true}, columns{q, batch, true};
+    const VectorIn tau{taus, batch};
+    for_elements(n, m,
+                 [&](const Index& j, const Index& i) { work.put(i, j, cast(from(i, j), wide)); });
+    for_steps(steps, [&](const Index& step) {
+      make_reflection(work, step, m, tau);
+      reflect(work, step, tau(step), work, m, n, number_of(step) + integer(1));
+    });
+    for_elements(k, m, [&](const Index& j, const Index& i) {
+      columns.put(i, j, select(number_of(i) == number_of(j), literal(1, wide), literal(0, wide)));
+    });
+    for_steps(steps, [&](const Index& step) {  // Q = H_0^H H_1^H ...
+      const Index last = sum_of({steps - 1}, times(step, -1));
+      reflect(work, last, conj(tau(last)), columns, m, k, integer(0));
+    });
+    const MatrixIn to_q{of_q, batch}, to_r{of_r, batch};
+    for_elements(m, k, [&](const Index& i, const Index& j) { to_q.put(i, j, columns(i, j)); });
+    for_elements(k, n, [&](const Index& i, const Index& j) {
+      to_r.put(i, j, select(number_of(i) <= number_of(j), work(i, j), literal(0, wide)));
+    });
+  });
+  return {of_q, of_r};
+}
+
+}  // namespace plait
