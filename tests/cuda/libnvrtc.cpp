@@ -201,12 +201,27 @@ const char* nvrtcGetErrorString(Result result) {
   return "NVRTC_ERROR unknown";
 }
 
+// The text with the error that STANDIN_MUTANT plants: "NUMBER:TEXT:OTHER" has another text in place
+// of one, where it stands for the NUMBER-th time, from 0 on.
+static std::string mutant_of(std::string source) {
+  const char* const wanted = std::getenv("STANDIN_MUTANT");
+  if (wanted == nullptr || *wanted == '\0') return source;
+  const std::string mutant = wanted;
+  const std::size_t first = mutant.find(':'), second = mutant.find(':', first + 1);
+  const std::string text = mutant.substr(first + 1, second - first - 1);
+  std::size_t at = source.find(text);
+  for (int left = std::stoi(mutant); left > 0 && at != source.npos; --left)
+    at = source.find(text, at + 1);
+  if (at != source.npos) source.replace(at, text.size(), mutant.substr(second + 1));
+  return source;
+}
+
 Result nvrtcCreateProgram(Program** program, const char* source, const char* name, int num_headers,
                           const char* const* headers, const char* const* names) {
   if (program == nullptr || source == nullptr || num_headers < 0 ||
       (num_headers > 0 && (headers == nullptr || names == nullptr)))
     return invalid_input;
-  *program = new Program{source, name != nullptr ? name : "default_program", {}, {}};
+  *program = new Program{mutant_of(source), name != nullptr ? name : "default_program", {}, {}};
   return success;
 }
 

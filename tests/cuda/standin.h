@@ -4,7 +4,8 @@
 //
 // Variables of the environment: STANDIN_SEED seeds pauses of streams and the order of threads; 0:
 // no pauses. STANDIN_MEMORY: bytes of each device. STANDIN_STREAM_VALUES=0: streams neither
-// write values nor wait for them, and say so. STANDIN_FAULT, with which tests must fail: "waits" that
+// write values nor wait for them, and say so. STANDIN_MUTANT: an error in the
+// text of kernels, see libnvrtc.cpp. STANDIN_FAULT, with which tests must fail: "waits" that
 // do nothing, "frees" at once, "values" that are written at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

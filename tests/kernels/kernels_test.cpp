@@ -10,6 +10,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <set>
 
 #include "../codegen/loop_cases.h"
@@ -133,4 +135,61 @@ TEST_CASE("loops of every primitive, as kernels") {
 
 TEST_CASE("loops of random programs, as kernels") {
   CHECK(compare(random_loops(1, 60), cuda::Sizes::written) > 40);
+}
+
+namespace {
+
+// Loops in which lanes, blocks and checks take part.
+LoopCases few_loops() {
+  const std::set<std::string> wanted = {"examples with own ends", "branches and loops",
+                                        "columns and rows", "reductions"};
+  LoopCases all = written_loops(), few;
+  for (LoopCase& one : all.loops)
+    if (wanted.contains(one.name)) few.loops.push_back(std::move(one));
+  return few;
+}
+
+// Whether this program, run anew with an error in its kernels, says that the few loops are wrong.
+bool is_seen(const std::string& mutant) {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = "STANDIN_MUTANT='" + mutant + "' PLAIT_CACHE_DIR=0 timeout 60 '" +
+                              program + "' -tc='a few loops of lanes and blocks' > /dev/null 2>&1";
+  return std::system(command.c_str()) != 0;
+}
+
+}  // namespace
+
+TEST_CASE("a few loops of lanes and blocks") {
+  CHECK(compare(few_loops(), cuda::Sizes::written) >= 4);
+}
+
+TEST_CASE("errors in kernels are seen") {
+  std::string source;
+  for (const LoopCase& one : few_loops().loops) {
+    const cuda::Lowered program =
+        cuda::lowered(one.group, compile_passes::dense_inputs(one.group), device());
+    source += source_of_one(*program.staged, cuda::Sizes::written);
+  }
+  const auto count = [&](const std::string& text) {
+    int times = 0;
+    for (auto at = source.find(text); at != source.npos; at = source.find(text, at + 1)) ++times;
+    return times;
+  };
+  CHECK_FALSE(is_seen("0:no such text:"));
+  struct Error {
+    std::string what, text, other;
+  };
+  constexpr int tries = 3;  // a barrier may be one too many
+  for (const Error& error :
+       {Error{"a barrier is missing", "__syncthreads()", ""}, Error{"a wrong lane", ", 4)", ", 2)"},
+        Error{"a part twice", "threadIdx.x & 7u", "threadIdx.x & 3u"},
+        Error{"a stride is wrong", "+= 8)", "+= 7)"}, Error{"off by one", "[v", "[1 + v"}}) {
+    const int times = count(error.text);
+    REQUIRE(times >= tries);
+    bool is_caught = false;
+    for (int i = 0; i < tries && !is_caught; ++i)
+      is_caught =
+          is_seen(std::to_string(i * (times / tries)) + ":" + error.text + ":" + error.other);
+    CHECK_MESSAGE(is_caught, error.what);
+  }
 }

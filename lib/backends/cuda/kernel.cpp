@@ -19,7 +19,14 @@ namespace {
 // Longer ones take seconds to compile.
 constexpr std::size_t most_statements_of_text = 4000;
 constexpr std::int64_t alignment = 256;
-constexpr std::size_t most_parameters = 500;  // of 4 KiB
+constexpr std::size_t most_parameters = 480;  // of 4 KiB
+
+// Whether kernels with their sizes as parameters have too many.
+bool takes_too_many(const ProgramText& text) {
+  return std::any_of(text.kernels.begin(), text.kernels.end(), [](const KernelText& kernel) {
+    return kernel.memories.size() + kernel.sizes.size() + 3 > most_parameters;
+  });
+}
 
 bool calls_kernels(const codegen::LoopProgram& program) {
   bool calls = false;
@@ -183,9 +190,11 @@ std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const 
   }
   const Lowered program = lowered(group, strides, device);
   if (!program.staged) throw InternalError("a group has no loop program: " + program.reason);
-  const bool is_one = group->equations.size() == 1;
-  auto kernel = std::make_unique<ProgramKernel>(program.staged, "stage",
-                                                is_one ? Sizes::given : Sizes::written, backward);
+  // One operation has the same text for arrays of other sizes.
+  const auto sizes = group->equations.size() == 1 ? Sizes::given : Sizes::written;
+  auto kernel = std::make_unique<ProgramKernel>(program.staged, "stage", sizes, backward);
+  if (sizes == Sizes::given && takes_too_many(kernel->text()))
+    kernel = std::make_unique<ProgramKernel>(program.staged, "stage", Sizes::written, backward);
   const ProgramText* const texts[] = {&kernel->text()};
   kernel->set_module(SharedModule(device, source_of(texts)));
   return kernel;
