@@ -74,7 +74,7 @@ TEST_CASE("elementary functions compile for each architecture") {
     CAPTURE(architecture);
     const Cubin cubin = cuda::compile(text, architecture);
     CHECK(is_machine_code(cubin.bytes));
-    CHECK(cubin.log == "");
+    CHECK(cubin.log.find("warning") == cubin.log.npos);
   }
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("copies compile") {
   if (!has_nvrtc()) return;
   const Cubin cubin = cuda::compile(cuda::text_of_copies(), "sm_90");
   CHECK(is_machine_code(cubin.bytes));
-  CHECK(cubin.log == "");
+  CHECK(cubin.log.find("warning") == cubin.log.npos);
 }
 
 TEST_CASE("every header of kernels compiles alone") {
