@@ -1,0 +1,389 @@
+"""What test_device_kernels.py runs where a GPU, or its stand-in, is: one line for each case.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import sys
+
+import numpy as np
+
+import plait
+import plait.lax as lax
+import plait.numpy as pnp
+
+DEVICE = "cuda:0"
+RANDOM = np.random.default_rng(7)
+
+
+def floats(*shape, dtype="f8"):
+    return RANDOM.normal(size=shape).astype(dtype)
+
+
+def complexes(*shape, dtype="c16"):
+    return (floats(*shape) + 1j * floats(*shape)).astype(dtype)
+
+
+def small(*shape, dtype="i4", most=9):
+    return RANDOM.integers(0, most, size=shape).astype(dtype)
+
+
+def there(*arrays):
+    return [plait.device_put(array, DEVICE) for array in arrays]
+
+
+def tolerance(dtype):
+    size = np.dtype(dtype).itemsize // (2 if np.dtype(dtype).kind == "c" else 1)
+    kind = np.dtype(dtype).kind
+    return 0 if kind not in "fc" else {2: 2e-3, 4: 2e-5, 8: 1e-10}[size]
+
+
+def close(actual, expected, rtol=None):
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, (actual.shape, expected.shape)
+    bound = tolerance(expected.dtype) if rtol is None else rtol
+    np.testing.assert_allclose(
+        actual.astype(expected.dtype), expected, rtol=bound, atol=bound, equal_nan=True
+    )
+
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def like_cpu(f, *inputs):
+    """The same numbers as on the CPU."""
+    actual, expected = plait.jit(f)(*there(*inputs)), f(*inputs)
+    if not isinstance(expected, tuple):
+        actual, expected = (actual,), (expected,)
+    for a, b in zip(actual, expected, strict=True):
+        close(a, b)
+
+
+# --- Products ------------------------------------------------------------------------------------
+
+
+@case
+def products_of_matrices():
+    for dtype in ["f4", "f8", "f2", "c8", "c16", "?", "i8"]:
+        for m, k, n in [(5, 7, 3), (33, 65, 17), (1, 9, 40), (40, 9, 1), (3, 2100, 2)]:
+            if np.dtype(dtype).kind == "c":
+                x, y = complexes(m, k, dtype=dtype), complexes(k, n, dtype=dtype)
+            elif np.dtype(dtype).kind == "f":
+                x, y = floats(m, k, dtype=dtype), floats(k, n, dtype=dtype)
+            else:
+                x, y = small(m, k, dtype=dtype, most=2), small(k, n, dtype=dtype, most=2)
+            wide = x.astype("f4") @ y.astype("f4") if dtype == "f2" else x @ y
+            bound = 1e-2 if dtype == "f2" else 1e-4 if dtype in ("f4", "c8") else None
+            close(plait.jit(pnp.matmul)(*there(x, y)), wide.astype(dtype), bound)
+
+
+@case
+def products_over_scattered_axes():
+    x, y = floats(3, 4, 5, 6), floats(5, 7, 3)
+    f = plait.jit(lambda x, y: lax.dot_general(x, y, (([0, 2], [2, 0]), ([], []))))
+    close(f(*there(x, y)), np.einsum("abcd,cea->bde", x, y))
+
+
+@case
+def long_vectors():
+    for dtype in ["f8", "c16", "f4"]:
+        x = floats(70001).astype(dtype)
+        close(plait.jit(pnp.dot)(*there(x, x)), np.dot(x, x), 1e-5 if dtype == "f4" else None)
+
+
+# --- Windows -------------------------------------------------------------------------------------
+
+
+@case
+def convolutions():
+    x, w = floats(2, 6, 9, 11, dtype="f4"), floats(8, 3, 3, 2, dtype="f4")
+    for options in [
+        dict(window_strides=(1, 1), padding="SAME"),
+        dict(window_strides=(2, 3), padding="VALID"),
+        dict(window_strides=(2, 1), padding=[(1, 3), (-1, 2)], lhs_dilation=(2, 1)),
+        dict(window_strides=(1, 1), padding=[(2, 2), (3, 0)], rhs_dilation=(2, 3)),
+    ]:
+        like_cpu(
+            lambda x, w, options=options: lax.conv_general_dilated(
+                x, w, feature_group_count=2, **options
+            ),
+            x,
+            w,
+        )
+    like_cpu(
+        lambda x, w: lax.conv_general_dilated(
+            x, w, (1, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        ),
+        floats(3, 8, 7, 5, dtype="f4"),
+        floats(3, 3, 5, 4, dtype="f4"),
+    )
+    like_cpu(
+        lambda x, w: lax.conv_general_dilated(x, w, (1,), "SAME", batch_group_count=2),
+        complexes(4, 3, 13),
+        complexes(6, 3, 4),
+    )
+    like_cpu(
+        lambda x, w: lax.conv_general_dilated(x, w, (1,), "VALID"),
+        floats(2, 3, 33, dtype="f2"),
+        floats(4, 3, 5, dtype="f2"),
+    )
+
+
+@case
+def windows():
+    x = floats(3, 17, 14)
+    x[0, 3, 5] = np.nan
+    for name in ["sum", "prod", "max", "min"]:
+        f = getattr(lax, "reduce_window_" + name)
+        like_cpu(lambda x, f=f: f(x, (1, 3, 2), (1, 2, 1), "SAME"), x)
+        like_cpu(
+            lambda x, f=f: f(
+                x, (2, 3, 2), (1, 2, 1), [(0, 1), (2, 1), (1, 4)], (1, 2, 1), (1, 1, 3)
+            ),
+            x,
+        )
+    like_cpu(
+        lambda x: plait.grad(
+            lambda x: lax.reduce_window_max(x, (1, 3, 3), (1, 1, 1), "SAME").sum()
+        )(x),
+        floats(2, 9, 8),
+    )
+
+
+# --- Order ---------------------------------------------------------------------------------------
+
+
+@case
+def sorted_rows():
+    for n in [1, 5, 8, 9, 31, 32, 33, 64, 100, 257, 1000]:
+        x = floats(3, n)
+        x[0, : n // 4] = x[0, n - n // 4 :]
+        x[1, n // 2] = np.nan
+        close(plait.jit(pnp.sort)(*there(x)), np.sort(x, axis=-1))
+        close(plait.jit(pnp.argsort)(*there(x)), np.argsort(x, axis=-1, kind="stable"))
+        close(plait.jit(lambda x: pnp.sort(x, axis=0))(*there(x)), np.sort(x, axis=0))
+
+
+@case
+def sorted_numbers_of_all_kinds():
+    for dtype in ["?", "i1", "u8", "f2", "i8"]:
+        x = small(2, 77, dtype=dtype, most=2 if dtype == "?" else 40)
+        close(plait.jit(pnp.sort)(*there(x)), np.sort(x, axis=-1))
+    x = small(3, 50, most=3) + 1j * small(3, 50, most=3)
+    x[1, 4] = complex(np.nan, 1)
+    x[1, 9] = complex(0, np.nan)
+    close(plait.jit(pnp.sort)(*there(x)), np.sort(x, axis=-1))
+
+
+@case
+def rows_sorted_by_several_keys():
+    keys, others, values = small(2, 90, most=4), floats(2, 90, dtype="f4"), small(2, 90, most=99)
+    like_cpu(
+        lambda a, b, c: tuple(lax.sort((a, b, c), num_keys=2)),
+        keys,
+        small(2, 90, dtype="f4"),
+        values,
+    )
+    like_cpu(lambda a, b: tuple(lax.sort((a, b), num_keys=1)), keys, others)
+
+
+@case
+def largest_elements():
+    for n, k in [(5, 2), (33, 1), (100, 7), (1000, 33), (1000, 40), (777, 777)]:
+        x = small(3, n, dtype="f8", most=50)
+        x[1, n // 3] = np.nan
+        like_cpu(lambda x, k=k: tuple(lax.top_k(x, k)), x)
+
+
+# --- Scans ---------------------------------------------------------------------------------------
+
+
+@case
+def running_reductions():
+    for n in [1, 7, 31, 32, 33, 1000, 1025]:
+        for dtype in ["f8", "f4", "f2", "i4", "c16"]:
+            x = floats(3, n).astype(dtype) if dtype != "i4" else small(3, n)
+            bound = 2e-2 if dtype == "f2" else 1e-4 if dtype == "f4" else 1e-9
+            for reverse in [False, True]:
+                f = plait.jit(lambda x, reverse=reverse: lax.cumsum(x, axis=1, reverse=reverse))
+                turned = x[:, ::-1] if reverse else x
+                wide = np.cumsum(turned, axis=1, dtype="f4" if dtype == "f2" else dtype)
+                expected = wide.astype(dtype)
+                close(f(*there(x)), expected[:, ::-1] if reverse else expected, bound)
+            if dtype != "c16":
+                close(
+                    plait.jit(lambda x: lax.cummax(x, axis=1))(*there(x)),
+                    np.maximum.accumulate(x, 1),
+                )
+                like_cpu(lambda x: lax.cummin(x, axis=0, reverse=True), x)
+    like_cpu(lambda x: lax.cumprod(x, axis=1), floats(5, 300))
+
+
+@case
+def recurrences():
+    for dtype in ["f8", "c16", "f2"]:
+        a, b = (floats(4, 50) * 0.5).astype(dtype), floats(4, 50).astype(dtype)
+        for axis in [0, 1]:
+            like_cpu(
+                lambda a, b, axis=axis: lax.linear_recurrence(a, b, axis=axis, reverse=True), a, b
+            )
+
+
+# --- Matrices ------------------------------------------------------------------------------------
+
+
+def matrices(dtype, *shapes):
+    for shape in shapes:
+        yield (complexes if np.dtype(dtype).kind == "c" else floats)(*shape, dtype=dtype)
+
+
+def adjoint(x):
+    return np.swapaxes(np.asarray(x), -1, -2).conj()
+
+
+SQUARE = [(1, 1), (3, 3), (2, 5, 5), (17, 17), (2, 3, 9, 9)]
+KINDS = ["f4", "f8", "c8", "c16"]
+
+
+@case
+def factors_of_matrices():
+    for dtype in KINDS:
+        for x in matrices(dtype, *SQUARE, (9, 4), (2, 20, 31)):
+            like_cpu(lambda x: tuple(lax.linalg.lu(x)), x)
+        for x in matrices(dtype, *SQUARE):
+            close(
+                plait.jit(pnp.linalg.det)(*there(x)),
+                np.linalg.det(x),
+                1e-3 if dtype in ("f4", "c8") else None,
+            )
+            definite = x @ adjoint(x) + 4 * np.eye(x.shape[-1], dtype=dtype)
+            close(
+                plait.jit(pnp.linalg.cholesky)(*there(definite)),
+                np.linalg.cholesky(definite),
+                1e-3 if dtype in ("f4", "c8") else None,
+            )
+
+
+@case
+def triangular_systems():
+    for dtype in ["f8", "c16"]:
+        for x in matrices(dtype, (3, 3), (2, 18, 18)):
+            x = x + 5 * np.eye(x.shape[-1], dtype=dtype)
+            for sides in [3, 33]:
+                b = next(matrices(dtype, (*x.shape[:-1], sides)))
+                for left in [True, False]:
+                    for lower in [True, False]:
+                        for transpose in [True, False]:
+                            like_cpu(
+                                lambda a, b: lax.linalg.triangular_solve(
+                                    a,
+                                    b,
+                                    left_side=left,
+                                    lower=lower,
+                                    transpose_a=transpose,
+                                    conjugate_a=transpose,
+                                    unit_diagonal=not left and lower,
+                                ),
+                                x,
+                                b if left else np.ascontiguousarray(np.swapaxes(b, -1, -2)),
+                            )
+
+
+@case
+def orthogonal_factors():
+    for dtype in KINDS:
+        for x in matrices(dtype, *SQUARE, (9, 4), (4, 9), (2, 20, 31)):
+            for full in [False, True]:
+                like_cpu(lambda x, full=full: tuple(lax.linalg.qr(x, full_matrices=full)), x)
+
+
+@case
+def eigenvectors():
+    for dtype in KINDS:
+        for x in matrices(dtype, *SQUARE, (33, 33)):
+            like_cpu(lambda x: tuple(lax.linalg.eigh(x)), x)
+            like_cpu(lambda x: pnp.linalg.eigvalsh(x, UPLO="U"), x)
+    degenerate = np.ones((6, 6)) + np.eye(6)
+    vectors, values = plait.jit(lambda x: tuple(lax.linalg.eigh(x)))(*there(degenerate))
+    vectors = np.asarray(vectors)
+    close(vectors * np.asarray(values) @ vectors.T, degenerate)
+    close(vectors.T @ vectors, np.eye(6))
+
+
+@case
+def singular_values():
+    for dtype in KINDS:
+        for x in matrices(dtype, *SQUARE, (9, 4), (4, 9), (2, 20, 31)):
+            like_cpu(lambda x: tuple(lax.linalg.svd(x, full_matrices=False)), x)
+            close(
+                plait.jit(lambda x: pnp.linalg.svd(x, compute_uv=False))(*there(x)),
+                np.linalg.svd(x, compute_uv=False),
+            )
+            u, s, vh = (
+                np.asarray(y)
+                for y in plait.jit(lambda x: tuple(lax.linalg.svd(x, full_matrices=True)))(
+                    *there(x)
+                )
+            )
+            k = s.shape[-1]
+            bound = 1e-4 if dtype in ("f4", "c8") else None
+            close(u[..., :k] * s[..., None, :] @ vh[..., :k, :], x, bound)
+            for q in [u, adjoint(vh)]:
+                close(
+                    adjoint(q) @ q,
+                    np.broadcast_to(np.eye(q.shape[-1]), q.shape).astype(dtype),
+                    bound,
+                )
+
+
+@case
+def singular_matrices():
+    for dtype in ["f8", "c16"]:
+        for x in matrices(dtype, (7, 2)):
+            low = x @ adjoint(x[:5])  # of rank 2
+            for each in [low, np.zeros_like(low)]:
+                u, s, vh = (
+                    np.asarray(y)
+                    for y in plait.jit(lambda x: tuple(lax.linalg.svd(x, full_matrices=True)))(
+                        *there(each)
+                    )
+                )
+                close(u[:, :5] * s @ vh, each)
+                close(adjoint(u) @ u, np.eye(7, dtype=dtype))
+                close(plait.jit(pnp.linalg.pinv)(*there(each)), np.linalg.pinv(each, rcond=1e-12))
+
+
+@case
+def pseudo_inverses():
+    for dtype in KINDS:
+        for x in matrices(dtype, (3, 3), (9, 4), (2, 5, 8)):
+            like_cpu(pnp.linalg.pinv, x)
+
+
+# --- Indices -------------------------------------------------------------------------------------
+
+
+@case
+def permutations():
+    pivots = small(3, 6, most=8)
+    like_cpu(lambda p: lax.linalg.lu_pivots_to_permutation(p, 9), pivots)
+    like_cpu(lambda p: lax.linalg.lu_pivots_to_permutation(p, 4), pivots)
+
+
+def main(names):
+    for name in names or CASES:
+        try:
+            CASES[name]()
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {str(error)[:600]!r}")
+        else:
+            print(f"{name}: passed")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

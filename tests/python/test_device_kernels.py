@@ -1,0 +1,43 @@
+"""Kernels of a GPU: the numbers that the CPU and NumPy give, for odd shapes.
+
+The GPU is the stand-in of tests/cuda, which runs kernels on the CPU and checks every access.
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from device_kernels import CASES
+
+BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", "build")).resolve()
+STAND_INS = BUILD / "tests" / "cuda"
+
+pytestmark = pytest.mark.skipif(
+    not (STAND_INS / "libcuda.so.1").exists(), reason="the stand-ins of CUDA are not built"
+)
+ENVIRONMENT = {**os.environ, "PLAIT_CUDA_LIBRARIES": str(STAND_INS)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_give_the_numbers_of_the_cpu(name):
+    program = pathlib.Path(__file__).with_name("device_kernels.py")
+    result = subprocess.run(
+        [sys.executable, program, name], capture_output=True, text=True, env=ENVIRONMENT
+    )
+    assert result.stdout.strip() == f"{name}: passed", result.stdout + result.stderr
+
+
+def test_only_compositions_are_refused():
+    result = subprocess.run(
+        [sys.executable, "-m", "plait", "conformance", "--backend", "cuda", "--device", "cuda:0"]
+        + ["--claims"],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    refused = [line for line in result.stdout.splitlines() if " refused " in line]
+    assert refused and all("(control: " in line or "(decomposed: " in line for line in refused)
