@@ -623,20 +623,52 @@ class KernelWriter {
   }
 
   void write_combine(const Statement& s, Team team) {
-    if (s.is_in_order) return combine_in_order(s);
+    if (s.is_in_order) return combine_in_order(s, team);
     if (team == Team::thread) return combine_by_thread(s);
     if (team == Team::octet) return combine_by_octet(s);
     combine_by_block(s);
   }
 
-  void combine_in_order(const Statement& s) {
-    declare(s.value, name(s.operands[0]));
-    in_braces(counting(name(s.counter), size(s.steps)), [&] {
-      const Enclosing loop(*this, "continue");
-      write_in_order(s.blocks[0], Team::thread);
-      assign(name(s.value), taken_in(s, name(s.value), terms_of(s)));
-    });
+  // All members compute it, unless it stores meanwhile: then the first one does.
+  void combine_in_order(const Statement& s, Team team) {
+    const auto take_in = [&](const std::string& into) {
+      in_braces(counting(name(s.counter), size(s.steps)), [&] {
+        const Enclosing loop(*this, "continue");
+        write_in_order(s.blocks[0], Team::thread);
+        assign(into, taken_in(s, into, terms_of(s)));
+      });
+    };
+    const std::string part = "part_of_" + name(s.value);
+    if (team == Team::thread || !stores(s)) {
+      declare(s.value, name(s.operands[0]));
+      take_in(name(s.value));
+    } else if (team == Team::octet) {
+      line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+      in_braces("if (" + rank(team) + " == 0)", [&] { take_in(part); });
+      define(s.value, "from_first_lane(" + part + ")");
+    } else {
+      by_few_threads(s, "threadIdx.x == 0", [&] {
+        line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+        take_in(part);
+        line(total(s) + " = " + part + ";");
+      });
+    }
   }
+  static bool stores(const Statement& s) {
+    Effects effects;
+    effects.add(s);
+    return !effects.writes.empty();
+  }
+  // Some threads of a block find what all of them then know. All have read what was known before.
+  template <class Body>
+  void by_few_threads(const Statement& s, const std::string& which, const Body& body) {
+    totals_.insert(dtype(s.value));
+    meet(Team::block);
+    in_braces("if (" + which + ")", body);
+    meet(Team::block);
+    define(s.value, total(s));
+  }
+  std::string total(const Statement& s) const { return "total_" + type(s.value) + "[0]"; }
 
   // Eight parts in registers, which a loop over them that is unrolled keeps there.
   void combine_by_thread(const Statement& s) {
@@ -676,6 +708,10 @@ class KernelWriter {
   // Each lane has a part.
   void combine_by_octet(const Statement& s) {
     const std::string part = "part_of_" + name(s.value);
+    take_in_parts(s, part);
+    define(s.value, "from_first_lane(" + part + ")");
+  }
+  void take_in_parts(const Statement& s, const std::string& part) {
     line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
     in_braces("for (long " + name(s.counter) + " = threadIdx.x & 7u; " + name(s.counter) + " < " +
                   size(s.steps) + "; " + name(s.counter) + " += 8)",
@@ -685,7 +721,6 @@ class KernelWriter {
                 assign(part, taken_in(s, part, terms_of(s)));
               });
     join_lanes(s, part);
-    define(s.value, "from_first_lane(" + part + ")");
   }
   void join_lanes(const Statement& s, const std::string& part) {
     for (int distance = lanes / 2; distance > 0; distance /= 2)
@@ -693,12 +728,18 @@ class KernelWriter {
   }
 
   // All threads, or octets, compute terms, which the first octet takes in. Few terms, or such as
-  // find no room, every octet takes in for itself.
+  // find no room, every octet takes in for itself, or the first one for all if they store.
   void combine_by_block(const Statement& s) {
     const Width width = widest_of(s.blocks[0]);
     const auto count = s.steps * std::int64_t(s.operands.size() - 1);
-    if (s.steps * width.steps <= fewest_of_block / 4 || !has_room(dtype(s.operands[1]), count))
-      return combine_by_octet(s);
+    if (s.steps * width.steps <= fewest_of_block / 4 || !has_room(dtype(s.operands[1]), count)) {
+      if (!stores(s)) return combine_by_octet(s);
+      return by_few_threads(s, "threadIdx.x < 8", [&] {
+        const std::string part = "part_of_" + name(s.value);
+        take_in_parts(s, part);
+        line("if (threadIdx.x == 0) " + total(s) + " = " + part + ";");
+      });
+    }
     const Team team = width.steps >= fewest_of_octet ? Team::octet : Team::thread;
     const std::string type_of_terms = type_text(dtype(s.operands[1])),
                       terms = "terms_" + type_of_terms, total = "total_" + type(s.value),
