@@ -75,7 +75,7 @@ OutcomeScope::OutcomeScope(std::shared_ptr<Outcome> outcome)
 OutcomeScope::~OutcomeScope() { innermost_scope = outer_; }
 
 const std::shared_ptr<Outcome>& OutcomeScope::current() {
-  static const std::shared_ptr<Outcome> none;
+  static const auto& none = *new std::shared_ptr<Outcome>;
   return innermost_scope ? innermost_scope->outcome_ : none;
 }
 

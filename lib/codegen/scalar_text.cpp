@@ -77,7 +77,7 @@ std::string text_of(T value) {
 
 // As C++ writes them that has an operator for them; the others are functions of the same names.
 const std::map<std::string, std::string>& operators() {
-  static const std::map<std::string, std::string> operators = {
+  static const auto& operators = *new std::map<std::string, std::string>{
       {"add", "+"},         {"sub", "-"},        {"mul", "*"},        {"div", "/"}, {"eq", "=="},
       {"ne", "!="},         {"lt", "<"},         {"le", "<="},        {"gt", ">"},  {"ge", ">="},
       {"bitwise_and", "&"}, {"bitwise_or", "|"}, {"bitwise_xor", "^"}};
