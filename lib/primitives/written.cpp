@@ -134,13 +134,27 @@ void put(const loops::Tensor& array, const Indices& at, Number number) {
   Writing::current().writer.store(place, cast(number, array.aval.dtype).value);
 }
 
-Number combined(const Primitive& by, Number identity, std::int64_t count,
+namespace {
+
+enum class Order : std::uint8_t { in_turn, by_parts };
+Number combined(const Primitive& by, Number identity, std::int64_t count, Order order,
                 const std::function<Number(const Index&)>& term) {
   const Writing& writing = Writing::current();
   return {writing.writer.combine(
-              by, identity.value, count, false,
+              by, identity.value, count, order == Order::in_turn,
               [&](const Index& index) { return loops::Values{term(index).value}; }, writing.source),
           identity.dtype};
+}
+
+}  // namespace
+
+Number combined(const Primitive& by, Number identity, std::int64_t count,
+                const std::function<Number(const Index&)>& term) {
+  return combined(by, identity, count, Order::by_parts, term);
+}
+Number combined_in_turn(const Primitive& by, Number identity, std::int64_t count,
+                        const std::function<Number(const Index&)>& term) {
+  return combined(by, identity, count, Order::in_turn, term);
 }
 Number sum(DType dtype, std::int64_t count, const std::function<Number(const Index&)>& term) {
   return combined(add_p, literal(0, dtype), count, term);

@@ -89,6 +89,9 @@ void put(const loops::Tensor& array, const Indices& at, Number number);
 // interleaved parts.
 Number combined(const Primitive& by, Number identity, std::int64_t count,
                 const std::function<Number(const Index&)>& term);
+// The same one after the other.
+Number combined_in_turn(const Primitive& by, Number identity, std::int64_t count,
+                        const std::function<Number(const Index&)>& term);
 Number sum(DType dtype, std::int64_t count, const std::function<Number(const Index&)>& term);
 // The sum of products, of real or complex numbers, or of integers.
 Number sum_of_products(DType dtype, std::int64_t count,

@@ -307,10 +307,15 @@ loops::Tensors emit_reduce_window(loops::Writer& w, const Equation& equation,
   const auto reduced = [&](const Indices& window) {
     const Number identity{w.literal(identity_of(kind, wide)), wide};
     if (reader.count() == 0) return identity;
-    return combined(combining(kind), identity, reader.count(), [&](const Index& place) {
+    const auto term = [&](const Index& place) {
       const auto [x, is_element] = reader.element(window, place, wide);
       return is_element ? select(*is_element, x, identity) : x;
-    });
+    };
+    // As the kernel adds up an axis, where one thread has the window.
+    constexpr std::int64_t most_in_turn = 15;
+    return reader.count() <= most_in_turn
+               ? combined_in_turn(combining(kind), identity, reader.count(), term)
+               : combined(combining(kind), identity, reader.count(), term);
   };
   for_all(shape, [&](const Indices& window) {
     put(result, window,
