@@ -8,6 +8,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcublaslt.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -195,6 +197,13 @@ struct bfloat16 {
   }
 };
 
+struct float16 {
+  std::uint16_t bits = 0;
+  explicit operator float() const { return _cvtsh_ss(bits); }
+  float16() = default;
+  explicit float16(float value) : bits(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT)) {}
+};
+
 float activated(float x, unsigned epilogue) {
   static const bool drops_nan = [] {
     const char* relu = std::getenv("STANDIN_RELU");
@@ -289,8 +298,8 @@ struct Call {
       case CUDA_R_8I:
         return run<std::int8_t, std::int32_t, std::int32_t>();
       case CUDA_R_16F:
-        return problem.d.type == CUDA_R_16F ? run<_Float16, _Float16, float>()
-                                            : run<_Float16, float, float>();
+        return problem.d.type == CUDA_R_16F ? run<float16, float16, float>()
+                                            : run<float16, float, float>();
       default:
         return problem.d.type == CUDA_R_16BF ? run<bfloat16, bfloat16, float>()
                                              : run<bfloat16, float, float>();

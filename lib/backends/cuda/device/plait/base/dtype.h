@@ -8,6 +8,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#ifndef __CUDACC_RTC__
+#include <immintrin.h>
+#endif
+
 namespace plait {
 
 struct float16 {
@@ -21,8 +25,8 @@ struct float16 {
     return value;
   }
 #else
-  explicit float16(float value) : bits(std::bit_cast<std::uint16_t>(_Float16(value))) {}
-  explicit operator float() const { return float(std::bit_cast<_Float16>(bits)); }
+  explicit float16(float value) : bits(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT)) {}
+  explicit operator float() const { return _cvtsh_ss(bits); }
 #endif
 };
 
