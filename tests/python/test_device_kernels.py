@@ -22,8 +22,14 @@ pytestmark = pytest.mark.skipif(
 ENVIRONMENT = {**os.environ, "PLAIT_CUDA_LIBRARIES": str(STAND_INS)}
 
 
+# The others are of hundreds of kernels, each of which a compiler of C++ takes most of a second for.
+QUICK = ("products_over_scattered_axes", "convolutions", "largest_elements", "running_reductions")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_give_the_numbers_of_the_cpu(name):
+    if name not in QUICK and "PLAIT_TEST_LARGE" not in os.environ:
+        pytest.skip("compiles hundreds of kernels: ./dev test --large")
     program = pathlib.Path(__file__).with_name("device_kernels.py")
     result = subprocess.run(
         [sys.executable, program, name], capture_output=True, text=True, env=ENVIRONMENT
