@@ -45,5 +45,5 @@ def test_only_compositions_are_refused():
         text=True,
         env=ENVIRONMENT,
     )
-    refused = [line for line in result.stdout.splitlines() if " refused " in line]
+    refused = [line for line in result.stdout.splitlines() if line.split()[1] == "refused"]
     assert refused and all("(control: " in line or "(decomposed: " in line for line in refused)

@@ -59,7 +59,9 @@ def test_one_kind_and_one_primitive():
         kinds = {row[0]: row for row in plait.rules(sin)}
         assert kinds["jvp"][1] == "rule" and "unary.cpp:" in repr(plait.rules(sin))
     assert "lib/primitives/" in repr(plait.rules("jvp"))
-    with pytest.raises(plait.ValueError, match="no kind of rule and no primitive named 'sine'"):
+    with pytest.raises(
+        plait.ValueError, match="no kind of rule, primitive or backend named 'sine'"
+    ):
         plait.rules("sine")
 
 
@@ -90,3 +92,9 @@ def test_reprs():
     texts = []
     plait.grad(lambda x: texts.append(repr(x)) or x.sum())(x)
     assert texts == ["Traced<f32[3] in linearize>"]
+
+
+def test_a_backend_says_what_it_takes():
+    takes = {name: state for name, state, *_ in plait.rules("reference")}
+    assert takes["sin"] == takes["dot_general"] == "kernel"
+    assert takes["cond"].startswith("control: ")
