@@ -520,8 +520,7 @@ class Lowering final : public loops::Writer {
     return results;
   }
 
-  Values repeat_numbers(std::int64_t steps, const Values& first,
-                        const NextNumbers& next) override {
+  Values repeat_numbers(std::int64_t steps, const Values& first, const NextNumbers& next) override {
     if (steps == 0) return first;
     Statement loop;
     loop.kind = Kind::repeat;
@@ -534,9 +533,8 @@ class Lowering final : public loops::Writer {
     return last_numbers(std::move(loop));
   }
 
-  Values repeat_numbers_while(
-      const Values& first, const NumbersHold& condition,
-      const std::function<Values(std::span<const Value>)>& next) override {
+  Values repeat_numbers_while(const Values& first, const NumbersHold& condition,
+                              const std::function<Values(std::span<const Value>)>& next) override {
     Statement loop;
     loop.kind = Kind::loop;
     open();

@@ -98,12 +98,11 @@ void load_modules_once() {
 }
 
 // Devices come with the modules of their backends.
-constexpr DeviceModules device_modules{
-    load_modules_once, [](std::string_view kind) -> std::string {
-      for (const MissingBackend& missing : missing_backends())
-        if (missing.name == kind) return missing.reason;
-      return {};
-    }};
+constexpr DeviceModules device_modules{load_modules_once, [](std::string_view kind) -> std::string {
+                                         for (const MissingBackend& missing : missing_backends())
+                                           if (missing.name == kind) return missing.reason;
+                                         return {};
+                                       }};
 [[maybe_unused]] const bool are_devices_known = (set_device_modules(&device_modules), true);
 
 }  // namespace

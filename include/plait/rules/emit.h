@@ -172,8 +172,9 @@ class Writer {
   virtual Values repeat_numbers(std::int64_t steps, const Values& first,
                                 const NextNumbers& next) = 0;
   using NumbersHold = std::function<Value(std::span<const Value> numbers)>;
-  virtual Values repeat_numbers_while(const Values& first, const NumbersHold& condition,
-                                      const std::function<Values(std::span<const Value>)>& next) = 0;
+  virtual Values repeat_numbers_while(
+      const Values& first, const NumbersHold& condition,
+      const std::function<Values(std::span<const Value>)>& next) = 0;
   // The results of the alternative that index, an int32, chooses; it is clamped.
   virtual Tensors branch(Value index, std::size_t count,
                          const std::function<Tensors(std::size_t)>& alternative) = 0;

@@ -77,17 +77,17 @@ void add_conformance(py::module_& module) {
       .def("passed", &ConformanceReport::passed, "Whether no row failed.")
       .def("__str__", &ConformanceReport::to_string)
       .def("__repr__", &ConformanceReport::to_string);
-  module.def("conformance_of",
-             [](const std::string& backend, const std::vector<std::string>& modules,
-                std::vector<std::string> primitives, bool programs, const std::string& device,
-                bool runs) {
-               py::gil_scoped_release nothing_of_python;
-               const Backend& known = backend_named(backend, modules);  // modules have devices too
-               return conformance(known, {.primitives = std::move(primitives),
-                                          .runs = runs,
-                                          .programs = programs,
-                                          .device = Device::named(device)});
-             });
+  module.def(
+      "conformance_of",
+      [](const std::string& backend, const std::vector<std::string>& modules,
+         std::vector<std::string> primitives, bool programs, const std::string& device, bool runs) {
+        py::gil_scoped_release nothing_of_python;
+        const Backend& known = backend_named(backend, modules);  // modules have devices too
+        return conformance(known, {.primitives = std::move(primitives),
+                                   .runs = runs,
+                                   .programs = programs,
+                                   .device = Device::named(device)});
+      });
 }
 
 }  // namespace
