@@ -8,8 +8,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcublaslt.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -22,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/cuda/device/plait/base/dtype.h"
 #include "driver/hooks.h"
 
 #define STANDIN_EXPORT extern "C" [[gnu::visibility("default")]]
@@ -187,23 +186,6 @@ Problem problem_of(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,
           object_of<Layout>(c), object_of<Layout>(d)};
 }
 
-struct bfloat16 {
-  std::uint16_t bits = 0;
-  explicit operator float() const { return std::bit_cast<float>(std::uint32_t(bits) << 16); }
-  bfloat16() = default;
-  explicit bfloat16(float value) {
-    const auto all = std::bit_cast<std::uint32_t>(value);
-    bits = std::isnan(value) ? 0x7fc0 : std::uint16_t((all + 0x7fff + (all >> 16 & 1)) >> 16);
-  }
-};
-
-struct float16 {
-  std::uint16_t bits = 0;
-  explicit operator float() const { return _cvtsh_ss(bits); }
-  float16() = default;
-  explicit float16(float value) : bits(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT)) {}
-};
-
 float activated(float x, unsigned epilogue) {
   static const bool drops_nan = [] {
     const char* relu = std::getenv("STANDIN_RELU");
@@ -298,11 +280,11 @@ struct Call {
       case CUDA_R_8I:
         return run<std::int8_t, std::int32_t, std::int32_t>();
       case CUDA_R_16F:
-        return problem.d.type == CUDA_R_16F ? run<float16, float16, float>()
-                                            : run<float16, float, float>();
+        return problem.d.type == CUDA_R_16F ? run<plait::float16, plait::float16, float>()
+                                            : run<plait::float16, float, float>();
       default:
-        return problem.d.type == CUDA_R_16BF ? run<bfloat16, bfloat16, float>()
-                                             : run<bfloat16, float, float>();
+        return problem.d.type == CUDA_R_16BF ? run<plait::bfloat16, plait::bfloat16, float>()
+                                             : run<plait::bfloat16, float, float>();
     }
   }
 };

@@ -8,13 +8,14 @@
 #include <filesystem>
 #include <string>
 
-#include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/copies.h"
 #include "backends/cuda/texts.h"
+#include "nvrtc_here.h"
 
 using namespace plait;
 using cuda::Cubin;
+using cuda::has_nvrtc;
 
 namespace {
 
@@ -30,12 +31,6 @@ struct Folder {
   const std::filesystem::path path;
 };
 const Folder folder;
-
-bool has_nvrtc() {
-  const bool has = cuda::nvrtc_api() != nullptr;
-  if (!has) MESSAGE("skipped: ", cuda::why_no_nvrtc());
-  return has;
-}
 
 bool is_machine_code(const std::string& bytes) {
   constexpr unsigned char for_cuda = 190;  // e_machine: EM_CUDA

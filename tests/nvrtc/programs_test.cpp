@@ -11,19 +11,14 @@
 
 #include "../codegen/loop_cases.h"
 #include "../kernels/programs.h"
-#include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/kernel.h"
+#include "nvrtc_here.h"
 
 using namespace plait;
+using cuda::has_nvrtc;
 
 namespace {
-
-bool has_nvrtc() {
-  const bool has = cuda::nvrtc_api() != nullptr;
-  if (!has) MESSAGE("skipped: ", cuda::why_no_nvrtc());
-  return has;
-}
 
 // What ptxas says of kernels: the most registers of one, and bytes that were spilled.
 struct Usage {
