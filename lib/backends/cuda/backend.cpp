@@ -3,13 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend.h"
 
-#include <plait/base/driver.h>
 #include <plait/rules/bodies.h>
 
 #include <algorithm>
 
 #include "codegen/lower.h"
 #include "compile/loop_programs.h"
+#include "driver.h"
 #include "kernel.h"
 
 namespace plait::cuda {
@@ -23,10 +23,6 @@ bool is_elementwise(const Jaxpr& program, std::span<const int> equations) {
   return std::all_of(equations.begin(), equations.end(), [&](int index) {
     return Pointwise::table().find(*program->equations[std::size_t(index)].primitive);
   });
-}
-bool is_cuda(Device device) {
-  const Driver* const driver = driver_of(device.kind);
-  return driver && driver->name() == "cuda";
 }
 const Shape& shape_of(const Jaxpr& program, int equation) {
   return program->avals[std::size_t(program->equations[std::size_t(equation)].outputs[0].id)].shape;

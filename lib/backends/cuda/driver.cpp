@@ -225,6 +225,11 @@ void CudaDriver::copy(void* handle, const View& from, const View& to, Between me
 
 CUstream stream_of(const Stream& stream) { return marked(stream.handle()).stream(); }
 
+bool is_cuda(Device device) {
+  const Driver* const driver = driver_of(device.kind);
+  return driver && driver->name() == "cuda";
+}
+
 bool register_cuda_driver() {
   static const bool is_registered = [] {
     if (!driver_api()) {

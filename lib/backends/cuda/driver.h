@@ -18,6 +18,7 @@ namespace plait::cuda {
 
 // Registers the kind where a driver and a device exist, or says why there is none. Once.
 bool register_cuda_driver();
+bool is_cuda(Device device);
 
 // Makes the context of a device current in this thread while it lives. BackendError in the child of
 // a fork, which must not touch what its parent has, and where the device cannot be used.

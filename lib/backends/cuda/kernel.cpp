@@ -28,14 +28,6 @@ bool takes_too_many(const ProgramText& text) {
   });
 }
 
-bool calls_kernels(const codegen::LoopProgram& program) {
-  bool calls = false;
-  codegen::for_each_statement(program.body, [&](const codegen::Statement& s) {
-    calls = calls || s.kind == codegen::Statement::Kind::call;
-  });
-  return calls;
-}
-
 // Whether a loop in order has steps with more in any order than one block does well: it is run step
 // by step then, each of which uses all processors.
 bool has_wide_steps(const codegen::Block& block, bool is_in_loop = false) {
@@ -107,9 +99,10 @@ class ProgramKernel final : public Kernel {
     }
     Failure* failure = launch.failure;
     int step = launch.step + 1;
+    std::vector<void*> parameters;
     for (std::size_t i = 0; i < text_.kernels.size(); ++i) {
       const KernelText& kernel = text_.kernels[i];
-      std::vector<void*> parameters;
+      parameters.clear();
       for (const int number : kernel.memories) parameters.push_back(&memory[std::size_t(number)]);
       if (kernel.has_checks || kernel.is_guarded) parameters.push_back(&failed);
       if (kernel.has_checks) parameters.insert(parameters.end(), {&failure, &step});
@@ -168,7 +161,6 @@ Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device dev
   const compile_passes::SharedLowered program =
       compile_passes::loop_program(group, strides, device);
   if (!program->program) return {nullptr, program->reason};
-  if (calls_kernels(*program->program)) return {nullptr, "it calls kernels"};
   if (codegen::num_statements(program->program->body) > most_statements_of_text)
     return {nullptr, "too many statements"};
   if (program->program->memories.size() > most_parameters) return {nullptr, "too many arrays"};

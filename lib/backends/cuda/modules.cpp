@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/before_exit.h"
 #include "compiler.h"
 #include "driver.h"
 

@@ -36,25 +36,18 @@ std::int64_t product(const std::vector<Stage::Axis>& grid) {
 
 bool is_number(const Statement& s) { return s.kind == Kind::compute || s.kind == Kind::load; }
 
-bool has_combination(const Block& block) {
-  bool has = false;
-  codegen::for_each_statement(block,
-                              [&](const Statement& s) { has = has || s.kind == Kind::combine; });
-  return has;
-}
-
-// The most steps in any order of loops in each other, with the terms of combinations.
-std::int64_t reach_of_loops(const Block& block);
-std::int64_t reach_of_loops(const Statement& s) {
-  if (s.kind == Kind::copy) return num_elements(s.shape);
-  std::int64_t width = 1;
-  for (const Block& inner : s.blocks) width = std::max(width, reach_of_loops(inner));
-  const bool is_wide = codegen::runs_in_any_order(s) || s.kind == Kind::combine;
-  return is_wide ? s.steps * width : width;
-}
-std::int64_t reach_of_loops(const Block& block) {
-  std::int64_t width = 1;
-  for (const Statement& s : block) width = std::max(width, reach_of_loops(s));
+Width width_of(const Statement& s) {
+  Width width;
+  for (const Block& block : s.blocks) {
+    const Width inner = cuda::width_of(block);
+    width.steps = std::max(width.steps, inner.steps);
+    width.is_deep |= inner.is_deep;
+  }
+  if (s.kind == Kind::copy) width.steps = num_elements(s.shape);
+  if (codegen::runs_in_any_order(s) || s.kind == Kind::combine) width.steps *= s.steps;
+  if (s.kind == Kind::combine)
+    codegen::for_each_statement(
+        s.blocks[0], [&](const Statement& each) { width.is_deep |= each.kind == s.kind; });
   return width;
 }
 
@@ -99,7 +92,7 @@ class Staging {
           continue;
         }
       }
-      const bool is_short = is_open && product(grid) * reach_of_loops(s) < few;
+      const bool is_short = is_open && product(grid) * width_of(s).steps < few;
       if (codegen::runs_in_any_order(s) && !is_short) {
         is_open = false;
         std::vector<Stage::Axis> inner = grid;
@@ -125,7 +118,7 @@ class Staging {
         std::count_if(body.begin(), body.end(), [](const Statement& s) { return !is_number(s); });
     if (others == 1 && codegen::runs_in_any_order(body.back())) return true;
     const bool has_wide = std::any_of(body.begin(), body.end(), [](const Statement& s) {
-      return s.kind != Kind::loop && reach_of_loops(s) >= enough;
+      return s.kind != Kind::loop && width_of(s).steps >= enough;
     });
     return has_wide && product(grid) < enough;
   }
@@ -217,7 +210,7 @@ class Staging {
     if (product(grid) >= enough) return;
     for (std::size_t i = 0; i < body.size(); ++i) {
       if (body[i].kind != Kind::combine || body[i].operands.size() != 2) continue;
-      if (!has_combination(body[i].blocks[0]) || reach_of_loops(body[i]) < enough) continue;
+      if (const Width width = width_of(body[i]); !width.is_deep || width.steps < enough) continue;
       Statement terms;
       terms.kind = Kind::repeat;
       terms.is_apart = true;
@@ -259,6 +252,16 @@ class Staging {
 };
 
 }  // namespace
+
+Width width_of(const Block& block) {
+  Width width;
+  for (const Statement& s : block) {
+    const Width one = width_of(s);
+    width.steps = std::max(width.steps, one.steps);
+    width.is_deep |= one.is_deep;
+  }
+  return width;
+}
 
 std::int64_t Stage::steps() const { return product(grid); }
 

@@ -27,6 +27,14 @@ struct Stage {
   std::int64_t steps() const;
 };
 
+// What statements offer to threads that run them together.
+struct Width {
+  std::int64_t steps =
+      1;                 // the most steps in any order of loops in each other, and of combinations
+  bool is_deep = false;  // a combination of combinations
+};
+Width width_of(const codegen::Block& block);
+
 struct Staged {
   codegen::LoopProgram program;  // with more memory; its body is that of the stages
   std::vector<Stage> stages;

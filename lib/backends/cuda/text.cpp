@@ -43,38 +43,9 @@ constexpr std::int64_t many_steps = 1 << 20, unrolled = 4;
 
 enum class Team : std::uint8_t { thread, octet, block };
 
-// What a block of statements offers to a team: the longest loops in any order.
-struct Width {
-  std::int64_t steps = 1;
-  bool is_deep = false;  // a combination of combinations
-};
-Width widest_of(const Block& block) {
-  Width width;
-  for (const Statement& s : block) {
-    Width inner;
-    for (const Block& each : s.blocks) {
-      const Width found = widest_of(each);
-      inner.steps = std::max(inner.steps, found.steps);
-      inner.is_deep |= found.is_deep;
-    }
-    bool holds = false;
-    if (s.kind == Kind::combine)
-      codegen::for_each_statement(s.blocks[0],
-                                  [&](const Statement& each) { holds |= each.kind == s.kind; });
-    width.is_deep |= inner.is_deep || holds;
-    const bool is_wide = codegen::runs_in_any_order(s) || s.kind == Kind::combine;
-    const std::int64_t steps = s.kind == Kind::copy ? num_elements(s.shape)
-                               : is_wide            ? s.steps * inner.steps
-                                                    : inner.steps;
-    width.steps = std::max(width.steps, steps);
-  }
-  return width;
-}
-
-// Whether neighbouring steps of the innermost axis of a grid read neighbouring elements, while the
-// steps of combinations go further.
+// Of a stage with a grid: whether neighbouring steps of its innermost axis read neighbouring
+// elements, while the steps of combinations go further.
 bool reads_columns(const Stage& stage) {
-  if (stage.grid.empty()) return false;
   const Value inner = stage.grid.back().counter;
   int columns = 0, rows = 0;
   codegen::for_each_statement(stage.body, [&](const Statement& s) {
@@ -91,7 +62,7 @@ bool reads_columns(const Stage& stage) {
 }
 
 Team team_of(const Stage& stage) {
-  const Width width = widest_of(stage.body);
+  const Width width = width_of(stage.body);
   if (stage.grid.empty()) return width.steps < fewest_of_octet ? Team::thread : Team::block;
   if (width.steps < fewest_of_octet) return Team::thread;
   const bool is_few = stage.steps() < few_steps;
@@ -459,7 +430,7 @@ class KernelWriter {
   // The team that runs a step of a loop that a team shares.
   Team inner_team(const Statement& loop, Team team) const {
     if (team == Team::thread) return team;
-    const Width width = widest_of(loop.blocks[0]);
+    const Width width = width_of(loop.blocks[0]);
     const bool is_wide = width.steps >= fewest_of_octet;
     if (team == Team::octet) return is_wide && loop.steps < lanes ? team : Team::thread;
     if (!is_wide) return Team::thread;
@@ -730,7 +701,7 @@ class KernelWriter {
   // All threads, or octets, compute terms, which the first octet takes in. Few terms, or such as
   // find no room, every octet takes in for itself, or the first one for all if they store.
   void combine_by_block(const Statement& s) {
-    const Width width = widest_of(s.blocks[0]);
+    const Width width = width_of(s.blocks[0]);
     const auto count = s.steps * std::int64_t(s.operands.size() - 1);
     if (s.steps * width.steps <= fewest_of_block / 4 || !has_room(dtype(s.operands[1]), count)) {
       if (!stores(s)) return combine_by_octet(s);
@@ -742,9 +713,8 @@ class KernelWriter {
     }
     const Team team = width.steps >= fewest_of_octet ? Team::octet : Team::thread;
     const std::string type_of_terms = type_text(dtype(s.operands[1])),
-                      terms = "terms_" + type_of_terms, total = "total_" + type(s.value),
-                      part = "part_of_" + name(s.value), i = name(s.counter);
-    totals_.insert(dtype(s.value));
+                      terms = "terms_" + type_of_terms, part = "part_of_" + name(s.value),
+                      i = name(s.counter);
     const bool by_octets = team == Team::octet;
     const auto term = [&](std::size_t number_of_term, const std::string& index) {
       const std::int64_t first = std::int64_t(number_of_term) * s.steps;
@@ -759,8 +729,7 @@ class KernelWriter {
                   line((by_octets ? "if (" + rank(team) + " == 0) " : "") + term(t, i) + " = " +
                        name(s.operands[t + 1]) + ";");
               });
-    meet(Team::block);
-    in_braces("if (threadIdx.x < 8)", [&] {
+    by_few_threads(s, "threadIdx.x < 8", [&] {
       line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
       in_braces("for (long i = threadIdx.x; i < " + size(s.steps) + "; i += 8)", [&] {
         std::vector<std::string> names;
@@ -771,10 +740,8 @@ class KernelWriter {
         assign(part, taken_in(s, part, names));
       });
       join_lanes(s, part);
-      line("if (threadIdx.x == 0) " + total + "[0] = " + part + ";");
+      line("if (threadIdx.x == 0) " + total(s) + " = " + part + ";");
     });
-    meet(Team::block);
-    define(s.value, total + "[0]");
   }
   // Whether the terms of a combination find room in shared memory, which is then theirs.
   bool has_room(DType of, std::int64_t count) {

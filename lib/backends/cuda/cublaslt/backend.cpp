@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/cublaslt/backend.h"
 
-#include <plait/base/driver.h>
 #include <plait/primitives/primitives.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "backends/cuda/cublaslt/epilogue.h"
 #include "backends/cuda/cublaslt/kernel.h"
+#include "backends/cuda/driver.h"
 #include "backends/cuda/kernel.h"
 #include "codegen/lower.h"
 #include "compile/loop_programs.h"
@@ -39,10 +39,7 @@ std::string why_loops(const Problem& problem) {
 class ProductBackend final : public Backend {
  public:
   std::string_view name() const override { return "cublaslt"; }
-  bool runs_on(Device device) const override {
-    const Driver* const driver = driver_of(device.kind);
-    return driver && driver->name() == "cuda";
-  }
+  bool runs_on(Device device) const override { return is_cuda(device); }
   bool runs_eagerly() const override { return false; }
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
