@@ -98,3 +98,18 @@ def test_a_backend_says_what_it_takes():
     takes = {name: state for name, state, *_ in plait.rules("reference")}
     assert takes["sin"] == takes["dot_general"] == "kernel"
     assert takes["cond"].startswith("control: ")
+
+
+# A user's own primitive has no samples, by which a backend is tried: that is said, and hides nothing.
+OWN = """
+import plait
+own = plait.Primitive("unsampled")
+own.abstract(lambda x: x)
+takes = {name: state for name, state, *_ in plait.rules("reference")}
+print(takes["unsampled"], takes["sin"], sep="|")
+"""
+
+
+def test_a_primitive_without_samples_is_named():
+    result = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True)
+    assert result.stdout.strip() == "`unsampled` has no samples rule: float64|kernel", result.stderr
