@@ -5,6 +5,8 @@
 // steps are submitted. The arena is given back in the order of the stream. What must outlive the
 // call is kept by the stream: this executable, and where kernels leave word of a failure.
 //
+// Steps in a row that only submit work are captured by devices that can (captured_steps.h).
+//
 // A kernel may read operands, or write results, in memory of the host. The call then waits for the
 // operands, and copies both.
 // SPDX-License-Identifier: Apache-2.0
@@ -16,6 +18,7 @@
 
 #include "base/outcome.h"
 #include "base/staging.h"
+#include "run/captured_steps.h"
 #include "run/frame.h"
 #include "run/planned.h"
 #include "run/recorder.h"
@@ -28,8 +31,11 @@ class StreamExecutable final : public Planned,
  public:
   StreamExecutable(Plan plan, Device device, const Jaxpr& program)
       : Planned(std::move(plan), program), device_(device) {
+    std::size_t first_view = 0;
     for (const Step& step : plan_.steps) {
       Needs needs;
+      needs.first_view = first_view;
+      first_view += step.inputs.size() + step.outputs.size();
       needs.alignment = std::max<std::int64_t>(1, step.kernel->operand_alignment());
       for (std::size_t i = 0; i < step.inputs.size(); ++i)
         if (step.kernel->reads_on_host(i) && !is_handle(step.inputs[i]))
@@ -39,6 +45,7 @@ class StreamExecutable final : public Planned,
           needs.host_outputs.push_back(i);
       needs_.push_back(std::move(needs));
     }
+    find_parts();
   }
   ~StreamExecutable() override { delete spare_.load(); }
 
@@ -79,11 +86,12 @@ class StreamExecutable final : public Planned,
  private:
   friend class StreamSession;
 
-  // What the kernel of a step asks of its operands: those in memory of the host, by number, and
-  // the alignment of the others.
+  // The operands of a step, and what its kernel asks of them: those in memory of the host, by
+  // number, and the alignment of the others.
   struct Needs {
     std::vector<std::size_t> host_inputs, host_outputs;
     std::int64_t alignment = 1;
+    std::size_t first_view = 0;  // of its operands, in a frame
     bool are_met(std::span<const View> inputs, std::span<const View> outputs) const {
       if (!host_inputs.empty() || !host_outputs.empty()) return false;
       return alignment == 1 ||
@@ -94,6 +102,27 @@ class StreamExecutable final : public Planned,
       return reinterpret_cast<std::uintptr_t>(view.data) % std::uintptr_t(alignment) == 0;
     }
   };
+
+  // Steps in a row: those that the device may capture, or one that it may not.
+  struct Part {
+    std::size_t first_step = 0, num_steps = 0;
+    bool can_fail = false;
+    std::unique_ptr<CapturedSteps> captured = {};
+  };
+  void find_parts() {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Step& step = plan_.steps[i];
+      const bool is_captured = step.kernel->is_capturable() && needs_[i].host_inputs.empty() &&
+                               needs_[i].host_outputs.empty();
+      if (!is_captured || parts_.empty() || !parts_.back().captured) {
+        parts_.push_back({.first_step = i});
+        if (is_captured) parts_.back().captured = std::make_unique<CapturedSteps>();
+      }
+      ++parts_.back().num_steps;
+      parts_.back().can_fail |= step.kernel->can_fail();
+    }
+  }
+  std::size_t number_of(const Step& step) const { return std::size_t(&step - plan_.steps.data()); }
 
   // What the work of a call needs until it is done.
   struct Submitted final : Stream::Work {
@@ -200,29 +229,55 @@ class StreamExecutable final : public Planned,
 
     void submit() {
       frame->patch(static_cast<char*>(arena.data()), handles.data());
-      Launch launch{stream, submitted->failure_word(), 0};
-      const View* view = frame->views.data();
-      auto run_step = [&](const Step& step) {
-        const View* results = view + step.inputs.size();
-        executable.submit_step(step, {view, step.inputs.size()}, {results, step.outputs.size()},
-                               static_cast<char*>(arena.data()) + step.scratch_offset, launch,
-                               *submitted);
-        view = results + step.outputs.size();
-        ++launch.step;
-      };
       if (Recorder* recorder = Recorder::current()) [[unlikely]]
         recorder->run(executable.plan_, [&](const Step& step) {
-          run_step(step);
+          submit_step(executable.number_of(step));
           stream.synchronize();  // so that the time of a step is its own
         });
       else
-        for (const Step& step : executable.plan_.steps) {
-          if (launch.step > 0) check_interrupts();
-          run_step(step);
+        for (const Part& part : executable.parts_) {
+          if (part.first_step > 0) check_interrupts();
+          submit_part(part);
         }
       if (!executable.has_host_calls()) return;
       stream.synchronize();
       submitted->rethrow();
+    }
+    void submit_part(const Part& part) const {
+      const std::size_t end = part.first_step + part.num_steps;
+      const auto submit_steps = [&] {
+        for (std::size_t i = part.first_step; i < end; ++i) submit_step(i);
+      };
+      bool is_captured = part.captured != nullptr;
+      for (std::size_t i = part.first_step; i < end && is_captured; ++i)
+        is_captured = executable.needs_[i].are_met(inputs_of(i), outputs_of(i));
+      if (is_captured)
+        part.captured->submit(stream, addresses(part), submit_steps);
+      else
+        submit_steps();
+    }
+    void submit_step(std::size_t number) const {
+      const Step& step = executable.plan_.steps[number];
+      executable.submit_step(step, inputs_of(number), outputs_of(number),
+                             static_cast<char*>(arena.data()) + step.scratch_offset,
+                             {stream, submitted->failure_word(), std::int32_t(number)}, *submitted);
+    }
+    std::span<const View> inputs_of(std::size_t number) const {
+      return {frame->views.data() + executable.needs_[number].first_view,
+              executable.plan_.steps[number].inputs.size()};
+    }
+    std::span<const View> outputs_of(std::size_t number) const {
+      const std::span<const View> inputs = inputs_of(number);
+      return {inputs.data() + inputs.size(), executable.plan_.steps[number].outputs.size()};
+    }
+
+    // All that what is submitted depends on, but constants.
+    std::vector<void*> addresses(const Part& part) const {
+      std::vector<void*> all{arena.data()};
+      all.insert(all.end(), frame->inputs.begin(), frame->inputs.end());
+      all.insert(all.end(), frame->outputs.begin(), frame->outputs.end());
+      if (part.can_fail) all.push_back(submitted->failure_word());
+      return all;
     }
 
     View view_of(const PlannedView& planned) const {
@@ -268,7 +323,7 @@ class StreamExecutable final : public Planned,
 
   void submit_step(const Step& step, std::span<const View> inputs, std::span<const View> outputs,
                    void* scratch, const Launch& launch, const Submitted& submitted) const {
-    const Needs& needs = needs_[std::size_t(&step - plan_.steps.data())];
+    const Needs& needs = needs_[number_of(step)];
     if (needs.are_met(inputs, outputs))
       return step.kernel->enqueue(inputs, outputs, scratch, launch);
     const Stream& stream = launch.stream;
@@ -320,6 +375,7 @@ class StreamExecutable final : public Planned,
 
   const Device device_;
   std::vector<Needs> needs_;  // by step
+  std::vector<Part> parts_;
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 

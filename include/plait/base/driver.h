@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,25 @@ class Driver {
   enum class Between : std::uint8_t { device, from_host, to_host };
   virtual void copy(void* stream, const View& from, const View& to, Between memories) = 0;
   virtual void clear(void* stream, void* data, std::size_t bytes) = 0;
+
+  // Work that is given to a stream once, and run there many times for less than giving it costs.
+  // give() submits it, by this thread to this stream: kernels, copies on the device and clears, but
+  // no allocations and no waits. It is captured instead of run.
+  struct Captured {
+    virtual ~Captured() = default;
+  };
+  // nullptr where the kind captures nothing, or this work is not worth it.
+  virtual std::unique_ptr<Captured> capture(void* stream, const std::function<void()>& give) {
+    (void)stream, (void)give;
+    return nullptr;
+  }
+  // give() submits the same work with other memory. Returns whether that was cheaper than capturing
+  // anew. After an error the captured work is of no use.
+  virtual bool change(void* stream, Captured& captured, const std::function<void()>& give) {
+    (void)stream, (void)captured, (void)give;
+    return false;
+  }
+  virtual void replay(void* stream, Captured& captured) { (void)stream, (void)captured; }
 };
 
 // Adds a kind of device for the life of the process. InternalError for a name that is taken.

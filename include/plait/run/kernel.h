@@ -51,8 +51,11 @@ class Kernel {
   // On a device: the bytes to whose multiples the addresses of inputs and outputs must be aligned,
   // besides those of an element. The executable copies what is not: a view of a row, say.
   virtual std::int64_t operand_alignment() const { return 1; }
-  // Whether a call only submits work: programs of such kernels may be captured and replayed.
+  // Whether a call only submits work, the same work for the same memory: such calls are captured,
+  // and replayed (Driver::capture).
   virtual bool is_capturable() const { return false; }
+  // On a device: whether its work may leave word of a failure.
+  virtual bool can_fail() const { return true; }
   // The error that a failed call stands for. Called once the stream has come past the work.
   virtual std::exception_ptr error_of(const Failure& failure) const;
   virtual std::int64_t scratch_bytes() const { return 0; }

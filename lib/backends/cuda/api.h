@@ -110,6 +110,9 @@ struct CUDA_KERNEL_NODE_PARAMS {
   CUkernel kern;
   CUcontext ctx;
 };
+struct CUgraphEdgeData {
+  unsigned char from_port, to_port, type, reserved[5];
+};
 struct CUgraphExecUpdateResultInfo {
   int result;
   CUgraphNode errorNode, errorFromNode;
@@ -170,6 +173,8 @@ struct CUgraphExecUpdateResultInfo {
   X(cuStreamBeginCapture, _v2, CUstream, int)                                                      \
   X(cuStreamEndCapture, , CUstream, CUgraph*)                                                      \
   X(cuStreamIsCapturing, , CUstream, int*)                                                         \
+  X(cuStreamGetCaptureInfo, _v3, CUstream, int*, std::uint64_t*, CUgraph*, const CUgraphNode**,    \
+    const CUgraphEdgeData**, std::size_t*)                                                         \
   X(cuGraphInstantiateWithFlags, , CUgraphExec*, CUgraph, unsigned long long)                      \
   X(cuGraphLaunch, , CUgraphExec, CUstream)                                                        \
   X(cuGraphExecKernelNodeSetParams, _v2, CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS*) \

@@ -12,6 +12,7 @@
 
 #include "driver.h"
 #include "modules.h"
+#include "work.h"
 
 namespace plait::cuda {
 namespace {
@@ -68,20 +69,18 @@ struct Copy {
     std::int64_t count = 1;
     for (std::size_t i = 0; i < rank; ++i) count *= dims[i].size;
     const bool is_wide = count >= std::int64_t{1} << 31;
-    int num_dims = int(rank);
-    std::array<std::int64_t, 3 * most_copied_dims> numbers{};
-    std::vector<void*> parameters{&from, &to, &count, &num_dims};
+    std::array<std::uint64_t, 4 + 3 * most_copied_dims> values{value_of(from), value_of(to),
+                                                               std::uint64_t(count), rank};
     for (std::size_t i = 0; i < rank; ++i) {
-      numbers[i] = dims[i].size;
-      numbers[most_copied_dims + i] = dims[i].from;
-      numbers[2 * most_copied_dims + i] = dims[i].to;
+      values[4 + i] = std::uint64_t(dims[i].size);
+      values[4 + most_copied_dims + i] = std::uint64_t(dims[i].from);
+      values[4 + 2 * most_copied_dims + i] = std::uint64_t(dims[i].to);
     }
-    for (std::int64_t& number : numbers) parameters.push_back(&number);
     const std::int64_t most =
         8 * std::int64_t{attribute_of(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)};
     const auto blocks = unsigned(std::min((count + threads - 1) / threads, most));
-    check(driver_api()->cuLaunchKernel(kernel_of(device, bytes, is_wide), blocks, 1, 1, threads, 1,
-                                       1, 0, stream, parameters.data(), nullptr),
+    check(launch(stream, kernel_of(device, bytes, is_wide), {.blocks = blocks, .threads = threads},
+                 values),
           "start a copy");
   }
 

@@ -5,6 +5,7 @@
 #include <plait/base/device.h>
 
 #include <atomic>
+#include <mutex>
 #include <string>
 
 #include "api.h"
@@ -19,6 +20,8 @@ struct DeviceState {
   std::string architecture;       // "sm_90"
   bool has_stream_words = false;  // streams write and await words of memory
   std::atomic<bool> is_lost{false};
+  std::mutex capture_mutex;  // of the stream that captures; made when one first does
+  CUstream capture_stream = nullptr;
 
   // Like check; a failure that cannot be undone is remembered.
   void require(CUresult result, const char* action) {

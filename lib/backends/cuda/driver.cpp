@@ -8,8 +8,10 @@
 
 #include <optional>
 
+#include "captures.h"
 #include "copies.h"
 #include "marks.h"
+#include "work.h"
 
 namespace plait::cuda {
 namespace {
@@ -113,9 +115,23 @@ class CudaDriver final : public Driver {
   void clear(void* stream, void* data, std::size_t bytes) override {
     DeviceState& state = marked(stream).state();
     const CurrentContext current(state.device);
-    state.require(
-        driver_api()->cuMemsetD8Async(address_of(data), 0, bytes, marked(stream).stream()),
-        "clear memory");
+    state.require(cuda::clear(marked(stream).stream(), address_of(data), bytes), "clear memory");
+  }
+
+  std::unique_ptr<Captured> capture(void* stream, const std::function<void()>& give) override {
+    DeviceState& state = marked(stream).state();
+    const CurrentContext current(state.device);
+    return capture_work(state, marked(stream).stream(), give);
+  }
+  bool change(void* stream, Captured& captured, const std::function<void()>& give) override {
+    DeviceState& state = marked(stream).state();
+    const CurrentContext current(state.device);
+    return change_captured(state, marked(stream).stream(), captured, give);
+  }
+  void replay(void* stream, Captured& captured) override {
+    DeviceState& state = marked(stream).state();
+    const CurrentContext current(state.device);
+    replay_captured(state, marked(stream).stream(), captured);
   }
 };
 
@@ -190,8 +206,7 @@ void copy_run(DeviceState& state, CUstream stream, const View& from, const View&
           "copy between devices");
     }
   }
-  state.require(api.cuMemcpyDtoDAsync(address_of(to.data), address_of(from.data), bytes, stream),
-                "copy");
+  state.require(copy_bytes(stream, address_of(to.data), address_of(from.data), bytes), "copy");
 }
 
 void CudaDriver::copy(void* handle, const View& from, const View& to, Between memories) {

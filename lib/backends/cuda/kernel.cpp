@@ -12,6 +12,7 @@
 #include "compile/loop_programs.h"
 #include "driver.h"
 #include "modules.h"
+#include "work.h"
 
 namespace plait::cuda {
 namespace {
@@ -72,22 +73,20 @@ class ProgramKernel final : public Kernel {
   void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
                const Launch& launch) const override {
     const CurrentContext current(launch.stream.device());
-    const DriverApi& driver = *driver_api();
     const CUstream stream = stream_of(launch.stream);
     std::call_once(loaded_, [&] {
       for (const KernelText& kernel : text_.kernels)
         functions_.push_back(module_->get().function(kernel.name));
     });
     char* const frame = static_cast<char*>(scratch);
-    void* failed = frame + failed_at_;
-    if (has_checks_)
-      check(driver.cuMemsetD8Async(CUdeviceptr(failed), 0, sizeof(int), stream), "clear memory");
-    std::vector<void*> memory;
+    const std::uint64_t failed = value_of(frame + failed_at_);
+    if (has_checks_) check(clear(stream, failed, sizeof(int)), "clear memory");
+    std::vector<std::uint64_t> memory;
     for (const Place& place : places_)
-      memory.push_back(
+      memory.push_back(value_of(
           place.space == codegen::Memory::Space::operand  ? inputs[std::size_t(place.at)].data
           : place.space == codegen::Memory::Space::result ? outputs[std::size_t(place.at)].data
-                                                          : frame + place.at);
+                                                          : frame + place.at));
     for (const Copy& each : copies_) {
       View dense = each.view;
       dense.data = frame + each.at;
@@ -95,23 +94,20 @@ class ProgramKernel final : public Kernel {
       for (std::size_t i = 0; i < places_.size(); ++i)
         if (places_[i].space == codegen::Memory::Space::operand &&
             places_[i].at == std::int64_t(each.input))
-          memory[i] = dense.data;
+          memory[i] = value_of(dense.data);
     }
-    Failure* failure = launch.failure;
-    int step = launch.step + 1;
-    std::vector<void*> parameters;
+    const std::uint64_t failure = value_of(launch.failure), step = std::uint64_t(launch.step + 1);
+    std::vector<std::uint64_t> values;
     for (std::size_t i = 0; i < text_.kernels.size(); ++i) {
       const KernelText& kernel = text_.kernels[i];
-      parameters.clear();
-      for (const int number : kernel.memories) parameters.push_back(&memory[std::size_t(number)]);
-      if (kernel.has_checks || kernel.is_guarded) parameters.push_back(&failed);
-      if (kernel.has_checks) parameters.insert(parameters.end(), {&failure, &step});
-      for (const std::int64_t& size : kernel.sizes)
-        parameters.push_back(const_cast<std::int64_t*>(&size));
-      check(driver.cuLaunchKernel(functions_[i], unsigned(kernel.blocks), 1, 1,
-                                  unsigned(kernel.threads), 1, 1, 0, stream, parameters.data(),
-                                  nullptr),
-            "start a kernel");
+      values.clear();
+      for (const int number : kernel.memories) values.push_back(memory[std::size_t(number)]);
+      if (kernel.has_checks || kernel.is_guarded) values.push_back(failed);
+      if (kernel.has_checks) values.insert(values.end(), {failure, step});
+      for (const std::int64_t size : kernel.sizes) values.push_back(std::uint64_t(size));
+      const LaunchShape shape{.blocks = unsigned(kernel.blocks),
+                              .threads = unsigned(kernel.threads)};
+      check(cuda::launch(stream, functions_[i], shape, values), "start a kernel");
     }
   }
 
@@ -124,6 +120,7 @@ class ProgramKernel final : public Kernel {
   }
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
   bool is_capturable() const override { return true; }
+  bool can_fail() const override { return has_checks_; }
   bool is_whole() const override { return true; }
   std::string note() const override {
     const std::size_t count = text_.kernels.size();

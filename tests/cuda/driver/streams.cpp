@@ -347,14 +347,36 @@ STANDIN_EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return result;
 }
 
+static int status_of(const CUstream_st& stream) {
+  return stream.capture == nullptr    ? CU_STREAM_CAPTURE_STATUS_NONE
+         : stream.capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
 STANDIN_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int* status) {
   STANDIN_CALL();
   const auto object = find_stream(stream);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(state().capturing);
-  *status = object->capture == nullptr    ? CU_STREAM_CAPTURE_STATUS_NONE
-            : object->capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                          : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  *status = status_of(*object);
+  return CUDA_SUCCESS;
+}
+
+// Where it captures, what it would run next comes behind these nodes, which live until it goes on.
+STANDIN_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, int* status, std::uint64_t* id,
+                                                  CUgraph* graph, const CUgraphNode** last,
+                                                  const CUgraphEdgeData** edges,
+                                                  std::size_t* count) {
+  STANDIN_CALL();
+  if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (id != nullptr || graph != nullptr || edges != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  const auto object = find_stream(stream);
+  if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const std::lock_guard lock(state().capturing);
+  *status = status_of(*object);
+  if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+  if (last != nullptr) *last = object->last.data();
+  if (count != nullptr) *count = object->last.size();
   return CUDA_SUCCESS;
 }
 

@@ -12,6 +12,7 @@
 #include "backends/cuda/cublaslt/epilogue.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/work.h"
 #include "codegen/lower.h"
 #include "compile/loop_programs.h"
 
@@ -101,8 +102,11 @@ class ProductKernel final : public Kernel {
     memory.workspace = frame;
     {
       const CurrentContext current(launch.stream.device());
-      product_for(alignment_of(memory), launch.stream.device())
-          .enqueue(memory, stream_of(launch.stream));
+      const Product& product = product_for(alignment_of(memory), launch.stream.device());
+      const void* const operands[] = {memory.lhs,  memory.rhs,    memory.added,
+                                      memory.bias, memory.result, memory.workspace};
+      give_library(stream_of(launch.stream), operands,
+                   [&](CUstream stream) { product.enqueue(memory, stream); });
     }
     if (!rest_) return;
     View between = result_;
@@ -120,6 +124,7 @@ class ProductKernel final : public Kernel {
     return problem_.types.operands == CUDA_R_8I ? matrix_alignment : 1;
   }
   bool is_capturable() const override { return true; }
+  bool can_fail() const override { return rest_ && rest_->can_fail(); }
   std::int64_t scratch_bytes() const override { return frame_.bytes(); }
   // What is added lies as the result does: the library then reads each element before it writes it.
   bool may_overwrite(std::size_t input, std::size_t) const override {
