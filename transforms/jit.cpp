@@ -5,8 +5,12 @@
 //   name    shown in text, profiles and pictures; absent: none
 //   sizes   values of the body's named sizes, in order
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/error.h>
 #include <plait/primitives/primitives.h>
+#include <plait/trace/concrete.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/run_into.h>
+#include <plait/transforms/api.h>
 #include <plait/transforms/applied.h>
 
 #include <algorithm>
@@ -17,6 +21,33 @@ namespace {
 Arrays apply_part_of_call(const Params& of, const Jaxpr& part, std::string_view,
                           std::span<const Array> operands) {
   return bind(call_p, operands, with_body(of, part));
+}
+
+const Buffer* buffer_of(const Array& array) {
+  return array.is_concrete() ? &static_cast<const ConcreteNode*>(array.node())->buffer : nullptr;
+}
+bool is_apart(const Array& array) {
+  const Buffer* buffer = buffer_of(array);
+  return buffer && !buffer->device().is_host();
+}
+
+// The inputs of a call, and what the function has captured: of that, arrays of the host go where
+// the inputs lie.
+Arrays with_captured(std::span<const Array> inputs, const Arrays& captured) {
+  const auto there = std::find_if(inputs.begin(), inputs.end(), is_apart);
+  const bool are_free = std::all_of(inputs.begin(), inputs.end(), [](const Array& input) {
+    const Buffer* buffer = buffer_of(input);
+    return buffer && buffer->is_free();
+  });
+  const Device device = there != inputs.end() ? buffer_of(*there)->device()
+                        : are_free            ? DeviceScope::current()
+                                              : Device{};
+  Arrays all = concatenate(inputs, captured);
+  if (device.is_host()) return all;
+  for (Array& array : std::span(all).subspan(inputs.size()))
+    if (array.is_concrete() && array.aval().stack == 0 && !is_apart(array))
+      array = moved_to(array, device);
+  return all;
 }
 
 }  // namespace
@@ -39,7 +70,7 @@ Arrays flat::call(const Jaxpr& body, std::span<const Array> inputs,
 Arrays flat::Jit::call(const Entry& entry, std::span<const Array> inputs) {
   const Arrays& captured = entry.traced.captured;
   if (captured.empty()) return bind(call_p, inputs, entry.params);
-  return bind(call_p, concatenate(inputs, captured), entry.params);
+  return bind(call_p, with_captured(inputs, captured), entry.params);
 }
 
 void flat::Jit::run_into(const Entry& entry, std::span<const Array> inputs,
@@ -47,7 +78,27 @@ void flat::Jit::run_into(const Entry& entry, std::span<const Array> inputs,
   const Arrays& captured = entry.traced.captured;
   const Jaxpr program = open_body(entry.params);
   if (captured.empty()) return plait::run_into(program, inputs, outputs, state_->name);
-  plait::run_into(program, concatenate(inputs, captured), outputs, state_->name);
+  plait::run_into(program, with_captured(inputs, captured), outputs, state_->name);
+}
+
+void detail::JitDevice::enter(const JitOptions& options, std::span<Array> arguments) {
+  const Device device = *options.device;
+  scope_.emplace(device);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    Array& array = arguments[i];
+    if (array.aval().stack > 0) continue;
+    if (const Buffer* known = buffer_of(array); known && !known->is_free()) {
+      const Device home = known->device();
+      if (home == device) continue;
+      if (!home.is_host() || array.ndim() > 0)
+        throw BackendError(
+            options.name + ": argument " + std::to_string(i) + ", " + array.aval().to_string() +
+                ", lies on " + home.to_string() + ", and jit was given the device " +
+                device.to_string(),
+            "move it: device_put(x, \"" + device.to_string() + "\"), or leave out the device");
+    }
+    array = device_put(array, device);
+  }
 }
 
 flat::Jit::EntryPointer flat::Jit::entry(std::span<const Array> inputs,

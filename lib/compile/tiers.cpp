@@ -5,6 +5,7 @@
 #include <plait/base/progress.h>
 #include <plait/compile/compile.h>
 #include <plait/rules/inline.h>
+#include <plait/trace/devices.h>
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -305,7 +306,8 @@ namespace {
 
 void compile_calls_of(const Jaxpr& program) {
   for (const Equation& equation : program->equations)
-    if (Inline::table().find(*equation.primitive)) compile(open_body(equation.params));
+    if (Inline::table().find(*equation.primitive))
+      compile(open_body(equation.params), {.device = DeviceScope::current()});
 }
 
 [[maybe_unused]] const bool installed = (set_call_compiler(compile_calls_of), true);

@@ -36,6 +36,20 @@ class Driver {
   // Host memory that the device copies from and to; nullptr when none is left.
   virtual void* allocate_staging(Device device, std::size_t bytes) = 0;
   virtual void deallocate_staging(Device device, void* data, std::size_t bytes) noexcept = 0;
+  // What is known of the device's memory, in bytes, without using the device.
+  struct MemoryStatistics {
+    std::size_t in_use = 0, most_in_use = 0;  // of blocks that were given out
+    std::size_t num_allocations = 0, largest = 0;
+    std::size_t reserved = 0;      // taken from the device: in use, or kept for later
+    std::size_t largest_kept = 0;  // of the blocks that are kept
+    std::size_t limit = 0;         // of what may be in use
+  };
+  virtual std::optional<MemoryStatistics> memory_statistics(Device device) const {
+    (void)device;
+    return {};
+  }
+  // Gives back what is kept, for other libraries and processes.
+  virtual void release_memory(Device device) { (void)device; }
 
   virtual void* make_stream(Device device) = 0;  // for the life of the process
   // Sets a mark behind what the stream was given to do. Numbers ascend.

@@ -12,6 +12,7 @@
 
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/values.h>
 #include <plait/trace/wait.h>
 #include <plait/transforms/transforms.h>
@@ -477,7 +478,27 @@ struct JitOptions {
   std::string name = "f";  // its name in errors and programs
   // Whether generated loops are compiled before the first call instead of later.
   bool wait = false;
+  // Where it runs, whatever the current device is. What moves by itself goes there at each call:
+  // numbers, and arrays made of numbers alone or captured. BackendError for an argument that lies
+  // elsewhere. Absent: where the arguments lie.
+  std::optional<Device> device = {};
 };
+
+namespace detail {
+
+// While it lives, a device of JitOptions is the current one, and the arguments of a call lie there.
+class JitDevice {
+ public:
+  JitDevice(const JitOptions& options, std::span<Array> arguments) {
+    if (options.device) enter(options, arguments);
+  }
+
+ private:
+  void enter(const JitOptions& options, std::span<Array> arguments);
+  std::optional<DeviceScope> scope_;
+};
+
+}  // namespace detail
 
 // The result of jit: f traced once per signature and run as one compiled executable.
 template <class Result, class... A>
@@ -492,14 +513,15 @@ class Jitted {
                if constexpr (takes_arrays) structures = arrays;
                return detail::call_flat(f, structures, leaves, result);
              }),
-             std::move(options.name)),
-        waits_(options.wait) {}
+             options.name),
+        options_(std::move(options)) {}
 
   using Signature = Result(A...);
 
   Result operator()(const A&... arguments, Here here = PLAIT_HERE) const {
     here.remember();
-    const Call call(arguments...);
+    Call call(arguments...);
+    const detail::JitDevice there(options_, call.leaves);
     const auto waiting = this->waiting();
     const flat::Jit::EntryPointer entry = jit_.entry(call.leaves, call.structures);
     Arrays outputs = flat::Jit::call(*entry, call.leaves);
@@ -515,7 +537,8 @@ class Jitted {
   // arrays. Errors as in trace/run_into.h, and TreeError for a result of another structure.
   void run_into(Result& result, const A&... arguments, Here here = PLAIT_HERE) const {
     here.remember();
-    const Call call(arguments...);
+    Call call(arguments...);
+    const detail::JitDevice there(options_, call.leaves);
     const auto waiting = this->waiting();
     const flat::Jit::EntryPointer entry = jit_.entry(call.leaves, call.structures);
     if constexpr (std::is_same_v<Result, Array>) {
@@ -547,7 +570,8 @@ class Jitted {
   // Compiles it for such arguments now, by every backend, without running it: later calls run at
   // full speed.
   void compile_for(const A&... arguments) const {
-    const Call call(arguments...);
+    Call call(arguments...);
+    const detail::JitDevice there(options_, call.leaves);
     detail::compile_calls(
         [&](std::span<const Array> leaves) {
           return flat::Jit::call(*jit_.entry(leaves, call.structures), leaves);
@@ -573,11 +597,11 @@ class Jitted {
   };
 
   std::optional<Waiting> waiting() const {
-    return waits_ ? std::optional<Waiting>(std::in_place) : std::nullopt;
+    return options_.wait ? std::optional<Waiting>(std::in_place) : std::nullopt;
   }
 
   flat::Jit jit_;
-  bool waits_;
+  JitOptions options_;
 };
 
 // f traced once per signature and run as one compiled executable. Arrays that a lambda captures are
