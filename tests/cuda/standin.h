@@ -19,6 +19,7 @@
   X(standin_fail_call, void, const char*, int, int)                                                \
   X(standin_failed, bool) /* whether it has come to that call */                                   \
   X(standin_calls, long)  /* of all functions */                                                   \
+  X(standin_calls_of, long, const char*)                                                           \
   /* What went wrong on a device, in words; "" before. Devices are lost by it until                \
      standin_forget_errors, which waits for what is pending. */                                    \
   X(standin_last_error, const char*)                                                               \

@@ -41,6 +41,7 @@ class StandinKernel final : public Kernel {
     });
   }
   std::int64_t operand_alignment() const override { return 16; }
+  bool is_capturable() const override { return true; }
   std::int64_t scratch_bytes() const override { return state_->kernel->scratch_bytes(); }
   bool may_overwrite(std::size_t input, std::size_t output) const override {
     return state_->kernel->may_overwrite(input, output);

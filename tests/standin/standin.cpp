@@ -59,7 +59,10 @@ class Memory {
     } else {
       end_ += whole;
     }
-    in_use_ += bytes;
+    counted_.in_use += bytes;
+    counted_.most_in_use = std::max(counted_.most_in_use, counted_.in_use);
+    counted_.largest = std::max(counted_.largest, bytes);
+    ++counted_.num_allocations;
     char* memory = base_ + memory_bytes + offset;
     std::memset(memory, at_guard, whole);
     std::memset(memory + guard, fresh, bytes);
@@ -75,7 +78,7 @@ class Memory {
     for (std::size_t i = bytes; i + 2 * guard < whole + guard; ++i)
       if (memory[i] != at_guard) stop("written behind a block");
     std::memset(memory, freed, bytes);
-    in_use_ -= bytes;
+    counted_.in_use -= bytes;
     free_[whole].push_back(std::size_t(static_cast<char*>(address) - base_) - guard);
   }
 
@@ -84,15 +87,19 @@ class Memory {
     if (!has(address)) stop("an address of the host was given to the device");
     return const_cast<char*>(static_cast<const char*>(address)) + memory_bytes;
   }
-  std::size_t in_use() {
+  plait::Driver::MemoryStatistics counted() {
     const std::lock_guard lock(mutex_);
-    return in_use_;
+    plait::Driver::MemoryStatistics found = counted_;
+    found.reserved = end_;
+    found.limit = memory_bytes;
+    return found;
   }
 
  private:
   char* base_;
   std::mutex mutex_;
-  std::size_t end_ = 0, in_use_ = 0;
+  std::size_t end_ = 0;
+  plait::Driver::MemoryStatistics counted_;
   std::map<std::size_t, std::vector<std::size_t>> free_;  // offsets, by size
 };
 Memory& memory() {
@@ -215,6 +222,24 @@ Queue* queue_of_number(std::int64_t number) {
   return nullptr;
 }
 
+// What this thread gives to a stream while it is captured.
+struct Captured final : plait::Driver::Captured {
+  std::vector<std::function<void()>> work;
+};
+struct Capturing {
+  Queue* queue = nullptr;
+  Captured* into = nullptr;
+};
+thread_local Capturing capturing;
+
+// Work of plait's, as opposed to what the stand-in does about it.
+void give(void* stream, std::function<void()> work) {
+  if (capturing.queue == stream)
+    capturing.into->work.push_back(std::move(work));
+  else
+    queue_of(stream).submit(std::move(work));
+}
+
 // Counts down to the one that fails.
 bool fails(int& countdown) { return countdown > 0 && --countdown == 0; }
 
@@ -239,6 +264,10 @@ class StandinDriver final : public plait::Driver {
       free();
     else
       queue_of(stream).submit(free);
+  }
+  // Of all devices together.
+  std::optional<MemoryStatistics> memory_statistics(Device) const override {
+    return memory().counted();
   }
   void* allocate_staging(Device, std::size_t bytes) override {
     if (is_staging_asked_again_.exchange(false) && faults().failing_again) return nullptr;
@@ -297,11 +326,39 @@ class StandinDriver final : public plait::Driver {
       stop("an address of the device was given as the host's");
     if ((from_host && !from.is_dense()) || (to_host && !to.is_dense()))
       stop("host memory of a copy has gaps");
-    queue_of(stream).submit([from = from_host ? from : translate(from),
-                             to = to_host ? to : translate(to)] { copy_elements(from, to); });
+    if (capturing.queue == stream && memories != Between::device)
+      stop("work with memory of the host is captured");
+    give(stream, [from = from_host ? from : translate(from), to = to_host ? to : translate(to)] {
+      copy_elements(from, to);
+    });
   }
   void clear(void* stream, void* data, std::size_t bytes) override {
-    queue_of(stream).submit([real = memory().real(data), bytes] { std::memset(real, 0, bytes); });
+    give(stream, [real = memory().real(data), bytes] { std::memset(real, 0, bytes); });
+  }
+
+  std::unique_ptr<Driver::Captured> capture(void* stream,
+                                            const std::function<void()>& submit) override {
+    auto captured = std::make_unique<standin::Captured>();
+    change(stream, *captured, submit);
+    return captured;
+  }
+  bool change(void* stream, Driver::Captured& captured,
+              const std::function<void()>& submit) override {
+    auto& into = static_cast<standin::Captured&>(captured);
+    into.work.clear();
+    capturing = {&queue_of(stream), &into};
+    try {
+      submit();
+    } catch (...) {
+      capturing = {};
+      throw;
+    }
+    capturing = {};
+    return true;
+  }
+  void replay(void* stream, Driver::Captured& captured) override {
+    for (const auto& work : static_cast<standin::Captured&>(captured).work)
+      queue_of(stream).submit(work);
   }
 
  private:
@@ -340,13 +397,13 @@ void run_pending() {
 
 std::size_t bytes_in_use() {
   run_pending();
-  return memory().in_use();
+  return memory().counted().in_use;
 }
 
 std::size_t staging_in_use() { return std::size_t(staging.load()); }
 
 void submit(const plait::Stream& stream, std::function<void()> work) {
-  queue_of(stream.handle()).submit(std::move(work));
+  give(stream.handle(), std::move(work));
 }
 
 void* translate(const void* device_address) { return memory().real(device_address); }

@@ -18,6 +18,7 @@ struct Controls {
   CUresult code = 0;
   bool has_failed = false;
   long calls = 0;
+  std::map<std::string, long> calls_by_name;
   std::string last_error;
   char shown[4096] = "";
 };
@@ -45,7 +46,7 @@ bool gives_back(const char* name) {
 CUresult planned_failure(const char* name) {
   Controls& c = controls();
   const std::lock_guard lock(c.mutex);
-  ++c.calls;
+  ++c.calls, ++c.calls_by_name[name];
   if (c.countdown == 0 || (c.failing.empty() ? gives_back(name) : !is_named(name, c.failing)))
     return CUDA_SUCCESS;
   if (--c.countdown > 0) return CUDA_SUCCESS;
@@ -119,6 +120,14 @@ extern "C" {
   return c.has_failed;
 }
 
+[[gnu::visibility("default")]] long standin_calls_of(const char* name) {
+  Controls& c = controls();
+  const std::lock_guard lock(c.mutex);
+  long calls = 0;
+  for (const auto& [called, count] : c.calls_by_name)
+    if (is_named(called.c_str(), name)) calls += count;
+  return calls;
+}
 [[gnu::visibility("default")]] long standin_calls() {
   Controls& c = controls();
   const std::lock_guard lock(c.mutex);
