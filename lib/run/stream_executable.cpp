@@ -18,10 +18,12 @@
 
 #include "base/outcome.h"
 #include "base/staging.h"
+#include "base/stoppable.h"
 #include "run/captured_steps.h"
 #include "run/frame.h"
 #include "run/planned.h"
 #include "run/recorder.h"
+#include "run/stop.h"
 
 namespace plait {
 namespace {
@@ -82,6 +84,17 @@ class StreamExecutable final : public Planned,
   }
 
   std::unique_ptr<Session> open() const override;
+  std::string explain() const override {
+    std::string steps;
+    for (const Part& part : parts_)
+      if (part.captured && part.num_steps > 1)
+        steps += (steps.empty() ? "" : ", ") + std::to_string(part.first_step) + "-" +
+                 std::to_string(part.first_step + part.num_steps - 1);
+    return Planned::explain() +
+           (steps.empty()
+                ? ""
+                : "captured where the device can, and started as one: steps " + steps + "\n");
+  }
 
  private:
   friend class StreamSession;
@@ -125,16 +138,21 @@ class StreamExecutable final : public Planned,
   std::size_t number_of(const Step& step) const { return std::size_t(&step - plan_.steps.data()); }
 
   // What the work of a call needs until it is done.
-  struct Submitted final : Stream::Work {
+  struct Submitted final : Stoppable {
     Submitted(const StreamExecutable& of, const Stream& stream)
         : executable(of.shared_from_this()),
-          word(of.device_, sizeof(Failure)),
+          word(std::make_shared<const Staging>(of.device_, sizeof(Failure))),
           scopes(SavedScopes::of_this_thread()),
           outcome(std::make_shared<Outcome>(stream, Outcome::Own::pending)) {
-      std::memset(word.data(), 0, sizeof(Failure));
+      std::memset(word->data(), 0, sizeof(Failure));
     }
     ~Submitted() override { outcome->settle({}); }  // where nobody has asked
-    Failure* failure_word() const { return static_cast<Failure*>(word.data()); }
+    Failure* failure_word() const { return static_cast<Failure*>(word->data()); }
+    // Only what reads its results says later that it has stopped: whoever interrupts it knows.
+    void stop() const noexcept override {
+      ask_to_stop(*failure_word());
+      (void)outcome->is_first_told();
+    }
     std::exception_ptr failure() const override {
       std::exception_ptr thrown = own_failure();
       outcome->settle(thrown);
@@ -151,13 +169,13 @@ class StreamExecutable final : public Planned,
     }
     std::exception_ptr own_failure() const {
       Failure found;
-      std::memcpy(&found, word.data(), sizeof found);
+      std::memcpy(&found, word->data(), sizeof found);
       if (found.step == 0) return {};
       const ScopesAgain again(scopes);
       return executable->plan_.steps[std::size_t(found.step - 1)].kernel->error_of(found);
     }
     const std::shared_ptr<const StreamExecutable> executable;
-    const Staging word;
+    const std::shared_ptr<const Staging> word;
     const SavedScopes scopes;
     const std::shared_ptr<Outcome> outcome;
   };
@@ -183,8 +201,12 @@ class StreamExecutable final : public Planned,
       if (executable.spare_.compare_exchange_strong(expected, frame.get(),
                                                     std::memory_order_release))
         frame.release();
+      if (!is_done) submitted->stop();
       // What holds functions of the user's is not released by whoever waits.
-      if (!executable.has_host_calls()) stream.keep(std::move(submitted));
+      if (!executable.has_host_calls())
+        stream.keep(std::move(submitted));
+      else if (!is_done)
+        stream.keep(submitted->word);
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -239,9 +261,11 @@ class StreamExecutable final : public Planned,
           if (part.first_step > 0) check_interrupts();
           submit_part(part);
         }
-      if (!executable.has_host_calls()) return;
-      stream.synchronize();
-      submitted->rethrow();
+      if (executable.has_host_calls()) {
+        stream.synchronize();
+        submitted->rethrow();
+      }
+      is_done = true;
     }
     void submit_part(const Part& part) const {
       const std::size_t end = part.first_step + part.num_steps;
@@ -311,6 +335,7 @@ class StreamExecutable final : public Planned,
     std::unique_ptr<Frame> frame;
     std::vector<Buffer> copies;
     std::vector<const Buffer*> sources;  // inputs, or copies of them
+    bool is_done = false;                // submitted, to the end
   };
 
   // Whether a view is of the handle of a stack, which lies on the host.

@@ -32,12 +32,18 @@ struct Given {
 };
 
 struct Graph final : Driver::Captured {
+  explicit Graph(DeviceState& state) : state(state) {}
   ~Graph() override {
-    if (is_forked()) return;
+    if (is_forked() || state.is_lost) return;
     const DriverApi& api = *driver_api();
-    if (exec) api.cuGraphExecDestroy(exec);
-    if (graph) api.cuGraphDestroy(graph);
+    try {
+      const CurrentContext current(state.device);
+      if (exec) state.note(api.cuGraphExecDestroy(exec), "give captured work back");
+      if (graph) state.note(api.cuGraphDestroy(graph), "give captured work back");
+    } catch (...) {  // noted; what cannot be given back ends with the process
+    }
   }
+  DeviceState& state;
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   std::vector<Given> given;
@@ -163,8 +169,8 @@ class CapturingStream {
   CUstream stream() const { return state_.capture_stream; }
   CUgraph end() {
     CUgraph graph = nullptr;
-    is_ended_ = true;
     state_.require(driver_api()->cuStreamEndCapture(state_.capture_stream, &graph), "capture work");
+    is_ended_ = true;
     return graph;
   }
 
@@ -177,7 +183,7 @@ class CapturingStream {
 // The graph of the work, and what was given; not yet to be launched.
 std::unique_ptr<Graph> captured_graph(DeviceState& state, CUstream stream,
                                       const std::function<void()>& give) {
-  auto made = std::make_unique<Graph>();
+  auto made = std::make_unique<Graph>(state);
   CapturingStream in(state);
   Capturing now{stream, in.stream()};
   {
