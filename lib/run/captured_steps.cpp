@@ -14,27 +14,33 @@ constexpr int most_costly_in_row = 8;
 
 }  // namespace
 
+bool CapturedSteps::replay(const Stream& stream, std::span<void* const> addresses) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || is_off_) return false;
+  Entry* const entry = find(addresses);
+  if (!entry) return false;
+  costly_in_row_ = 0;
+  replay(*entry, *driver_of(stream.device().kind), stream);
+  return true;
+}
+
 void CapturedSteps::submit(const Stream& stream, std::span<void* const> addresses,
                            const std::function<void()>& give) {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || is_off_) {
+  Driver& driver = *driver_of(stream.device().kind);
+  Entry* entry = nullptr;
+  if (lock && !is_off_ && ++num_unmet_ > first_calls) entry = captured(driver, stream, give);
+  if (!entry) {
     lock = {};
     return give();
   }
-  Driver& driver = *driver_of(stream.device().kind);
-  Entry* entry = find(addresses);
-  if (entry) {
-    costly_in_row_ = 0;
-  } else {
-    if (++num_unmet_ > first_calls) entry = captured(driver, stream, give);
-    if (!entry) {
-      lock = {};
-      return give();
-    }
-    entry->addresses.assign(addresses.begin(), addresses.end());
-  }
-  entry->last_met = ++clock_;
-  driver.replay(stream.handle(), *entry->work);
+  entry->addresses.assign(addresses.begin(), addresses.end());
+  replay(*entry, driver, stream);
+}
+
+void CapturedSteps::replay(Entry& entry, Driver& driver, const Stream& stream) {
+  entry.last_met = ++clock_;
+  driver.replay(stream.handle(), *entry.work);
 }
 
 CapturedSteps::Entry* CapturedSteps::find(std::span<void* const> addresses) {

@@ -17,7 +17,9 @@ namespace plait {
 
 class CapturedSteps {
  public:
-  // Gives the stream what give() submits, which depends on these addresses alone. Thread-safe.
+  // Thread-safe. Whether these addresses have been met: then what they were met with runs again.
+  bool replay(const Stream& stream, std::span<void* const> addresses);
+  // Gives the stream what give() submits, which depends on these addresses alone.
   void submit(const Stream& stream, std::span<void* const> addresses,
               const std::function<void()>& give);
 
@@ -28,6 +30,7 @@ class CapturedSteps {
     std::uint64_t last_met = 0;
   };
   Entry* find(std::span<void* const> addresses);
+  void replay(Entry& entry, Driver& driver, const Stream& stream);
   // What these addresses are met with from now on; null: they are not captured.
   Entry* captured(Driver& driver, const Stream& stream, const std::function<void()>& give);
 

@@ -180,6 +180,14 @@ class StreamExecutable final : public Planned,
     const std::shared_ptr<Outcome> outcome;
   };
 
+  // What calls use one after the other.
+  struct CallFrame : Frame {
+    using Frame::Frame;
+    std::vector<Buffer> copies;
+    std::vector<const Buffer*> sources;  // inputs, or copies of them
+    std::vector<void*> addresses;        // see Call::addresses
+  };
+
   // One call, while it submits its work. Whatever has been submitted when it ends, by an error too,
   // has what it needs.
   struct Call {
@@ -191,13 +199,14 @@ class StreamExecutable final : public Planned,
           arena(Storage::allocate(std::size_t(executable.plan_.arena_bytes), stream)),
           handles(executable.plan_.num_handles),
           frame(executable.spare_.exchange(nullptr, std::memory_order_acquire)) {
-      if (!frame) frame.reset(new Frame(executable.plan_));
+      if (!frame) frame.reset(new CallFrame(executable.plan_));
     }
     ~Call() {
-      for (const Buffer* source : sources) source->storage().note_read(stream);
+      for (const Buffer* source : frame->sources) source->storage().note_read(stream);
       for (const Storage& storage : frame->storages) storage.note_written(stream);
       for (Storage& storage : frame->storages) storage = Storage();
-      Frame* expected = nullptr;
+      frame->sources.clear(), frame->copies.clear();
+      CallFrame* expected = nullptr;
       if (executable.spare_.compare_exchange_strong(expected, frame.get(),
                                                     std::memory_order_release))
         frame.release();
@@ -219,7 +228,7 @@ class StreamExecutable final : public Planned,
 
     // Steps expect dense inputs.
     void read(std::span<const Buffer* const> inputs) {
-      copies.reserve(inputs.size());
+      frame->copies.reserve(inputs.size());
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const Buffer* input = inputs[i];
         if (executable.plan_.inputs[i].stack == 0 && input->device() != executable.device_)
@@ -227,11 +236,11 @@ class StreamExecutable final : public Planned,
                               executable.device_.to_string() + " lies on " +
                               input->device().to_string());
         if (executable.is_read_[i] && !input->placed().is_dense()) {
-          copies.push_back(input->copy());
-          input = &copies.back();
+          frame->copies.push_back(input->copy());
+          input = &frame->copies.back();
         }
         input->storage().wait_to_read(stream);
-        sources.push_back(input);
+        frame->sources.push_back(input);
         frame->inputs[i] = input->placed().data;
       }
     }
@@ -250,9 +259,9 @@ class StreamExecutable final : public Planned,
     }
 
     void submit() {
-      frame->patch(static_cast<char*>(arena.data()), handles.data());
       if (Recorder* recorder = Recorder::current()) [[unlikely]]
         recorder->run(executable.plan_, [&](const Step& step) {
+          patch();
           submit_step(executable.number_of(step));
           stream.synchronize();  // so that the time of a step is its own
         });
@@ -267,18 +276,25 @@ class StreamExecutable final : public Planned,
       }
       is_done = true;
     }
-    void submit_part(const Part& part) const {
-      const std::size_t end = part.first_step + part.num_steps;
-      const auto submit_steps = [&] {
-        for (std::size_t i = part.first_step; i < end; ++i) submit_step(i);
+    void submit_part(const Part& part) {
+      if (part.captured && part.captured->replay(stream, addresses(part))) return;
+      patch();
+      const auto submit_steps = [this, &part] {
+        for (std::size_t i = 0; i < part.num_steps; ++i) submit_step(part.first_step + i);
       };
       bool is_captured = part.captured != nullptr;
-      for (std::size_t i = part.first_step; i < end && is_captured; ++i)
-        is_captured = executable.needs_[i].are_met(inputs_of(i), outputs_of(i));
+      for (std::size_t i = 0; i < part.num_steps && is_captured; ++i) {
+        const std::size_t number = part.first_step + i;
+        is_captured = executable.needs_[number].are_met(inputs_of(number), outputs_of(number));
+      }
       if (is_captured)
-        part.captured->submit(stream, addresses(part), submit_steps);
+        part.captured->submit(stream, frame->addresses, submit_steps);
       else
         submit_steps();
+    }
+    void patch() {
+      if (!is_patched) frame->patch(static_cast<char*>(arena.data()), handles.data());
+      is_patched = true;
     }
     void submit_step(std::size_t number) const {
       const Step& step = executable.plan_.steps[number];
@@ -296,8 +312,9 @@ class StreamExecutable final : public Planned,
     }
 
     // All that what is submitted depends on, but constants.
-    std::vector<void*> addresses(const Part& part) const {
-      std::vector<void*> all{arena.data()};
+    std::span<void* const> addresses(const Part& part) const {
+      std::vector<void*>& all = frame->addresses;
+      all.assign(1, arena.data());
       all.insert(all.end(), frame->inputs.begin(), frame->inputs.end());
       all.insert(all.end(), frame->outputs.begin(), frame->outputs.end());
       if (part.can_fail) all.push_back(submitted->failure_word());
@@ -321,7 +338,7 @@ class StreamExecutable final : public Planned,
       if (planned.segment == Segment::output)
         return Buffer(frame->storages[index], view_of(planned));
       const Buffer* source = inputs[index];
-      for (const Buffer& copy : copies)
+      for (const Buffer& copy : frame->copies)
         if (copy.placed().data == frame->inputs[index]) source = &copy;
       return Buffer(source->storage(), view_of(planned));
     }
@@ -332,10 +349,9 @@ class StreamExecutable final : public Planned,
     const OutcomeScope scope;
     const Storage arena;
     std::vector<Stack::Handle> handles;
-    std::unique_ptr<Frame> frame;
-    std::vector<Buffer> copies;
-    std::vector<const Buffer*> sources;  // inputs, or copies of them
-    bool is_done = false;                // submitted, to the end
+    std::unique_ptr<CallFrame> frame;
+    bool is_patched = false;
+    bool is_done = false;  // submitted, to the end
   };
 
   // Whether a view is of the handle of a stack, which lies on the host.
@@ -401,7 +417,7 @@ class StreamExecutable final : public Planned,
   const Device device_;
   std::vector<Needs> needs_;  // by step
   std::vector<Part> parts_;
-  mutable std::atomic<Frame*> spare_{nullptr};
+  mutable std::atomic<CallFrame*> spare_{nullptr};
 };
 
 // A session keeps nothing between runs: memory of a device comes from its pool.
