@@ -24,6 +24,7 @@
 
 #include "base/cgroup.h"
 #include "base/memory_pressure.h"
+#include "base/placement.h"
 #include "base/system_memory.h"
 
 namespace plait {
@@ -400,7 +401,10 @@ MemoryStats memory_stats() {
   return {in_use, cached, shared().limit()};
 }
 
-void clear_memory() { release_cached_memory(); }
+void clear_memory() {
+  release_cached_memory();
+  release_memory_of_devices();
+}
 
 std::size_t set_cache_limit(std::size_t bytes) {
   LargeBlock* dropped = nullptr;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/device_modules.h"
+#include "base/placement.h"
 
 namespace plait {
 namespace {
@@ -51,6 +52,11 @@ std::optional<Device> registered_device(std::string_view name) {
 }
 
 }  // namespace
+
+void release_memory_of_devices() {
+  for (const Device device : registered_devices())
+    if (!device.is_host()) driver_of(device.kind)->release_memory(device);
+}
 
 Device::Kind register_driver(std::unique_ptr<Driver> driver) {
   Drivers& all = drivers();

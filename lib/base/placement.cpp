@@ -7,7 +7,10 @@
 #include <plait/base/error.h>
 #include <plait/base/exchange.h>
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace plait {
@@ -20,9 +23,7 @@ void* allocate_on(const Stream& stream, std::size_t bytes) {
   if (void* data = driver.allocate(device, asked, stream.handle())) return data;
   stream.synchronize();  // what is kept for work that is done by now may hold memory
   if (void* data = driver.allocate(device, asked, stream.handle())) return data;
-  throw MemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " + device.to_string(),
-                    "work on smaller pieces (a smaller batch, vmap with chunk=), or drop arrays "
-                    "that are no longer needed");
+  throw_out_of_memory(device, bytes);
 }
 
 // What the next storage of this thread is made of, instead of memory of the driver.
@@ -39,6 +40,77 @@ struct GivingBack final : Stream::Work {
 };
 
 }  // namespace
+
+// Never destroyed. The mutex is held around fork, so that the child does not inherit it locked by a
+// thread that it does not have.
+struct Placement::Holders {
+  std::mutex mutex;
+  Placement* first = nullptr;
+};
+Placement::Holders& Placement::holders() {
+  static Holders& all = *[] {
+    pthread_atfork([] { holders().mutex.lock(); }, [] { holders().mutex.unlock(); },
+                   [] { holders().mutex.unlock(); });
+    return new Holders;
+  }();
+  return all;
+}
+
+Placement::Placement(const Stream& home, void* data, std::size_t bytes,
+                     std::function<void()> give_back)
+    : home_(home),
+      data_(data),
+      bytes_(bytes),
+      give_back_(std::move(give_back)),
+      writes_{{home, home.ticket()}} {
+  if (!is_named()) return;
+  asked_in_ = Source::current();
+  const std::lock_guard lock(holders().mutex);
+  next_ = std::exchange(holders().first, this);
+  if (next_) next_->previous_ = this;
+}
+
+std::string holders_of(Device device) {
+  struct Held {
+    std::size_t bytes = 0, count = 0;
+    Source asked_in;
+  };
+  std::vector<Held> all;
+  {
+    const std::lock_guard lock(Placement::holders().mutex);
+    for (const Placement* one = Placement::holders().first; one; one = one->next_) {
+      if (one->device() != device) continue;
+      const auto known = std::ranges::find_if(all, [&](const Held& held) {
+        return held.bytes == one->bytes_ && held.asked_in == one->asked_in_;
+      });
+      if (known == all.end())
+        all.push_back({one->bytes_, 1, one->asked_in_});
+      else
+        ++known->count;
+    }
+  }
+  constexpr std::size_t most_lines = 5;
+  std::ranges::stable_sort(all, std::greater(),
+                           [](const Held& held) { return held.bytes * held.count; });
+  if (all.size() > most_lines) all.resize(most_lines);
+  std::string text;
+  for (const Held& held : all)
+    text += "\n    " + (held.count > 1 ? std::to_string(held.count) + " x " : std::string()) +
+            std::to_string(held.bytes) +
+            " bytes: " + (held.asked_in ? held.asked_in.to_string() : "asked for by no known line");
+  return text;
+}
+
+void throw_out_of_memory(Device device, std::size_t bytes) {
+  std::string what = "cannot allocate " + std::to_string(bytes) + " bytes on " + device.to_string();
+  if (const auto known = driver_of(device.kind)->memory_statistics(device))
+    what += ", where " + std::to_string(known->in_use) + " of " + std::to_string(known->limit) +
+            " are in use";
+  if (const std::string held = holders_of(device); !held.empty()) what += ", most of it by" + held;
+  throw MemoryError(std::move(what),
+                    "work on smaller pieces (a smaller batch, vmap with chunk=), or drop arrays "
+                    "that are no longer needed");
+}
 
 void Placement::wait_to_read(const Stream& stream) {
   const std::lock_guard lock(mutex_);
@@ -85,6 +157,11 @@ void Placement::deallocate() noexcept {
 }
 
 void Placement::release() noexcept {
+  if (is_named()) {
+    const std::lock_guard lock(holders().mutex);
+    if (next_) next_->previous_ = previous_;
+    (previous_ ? previous_->next_ : holders().first) = next_;
+  }
   try {
     wait_to_write(home_);
   } catch (...) {  // a device that is lost waits for nothing

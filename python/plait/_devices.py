@@ -28,6 +28,16 @@ class Device(str):
         """The device in words, where its driver gives any."""
         return _plait.describe_device(self) or self.platform
 
+    def memory_stats(self):
+        """The device's memory in bytes, by JAX's names; None where its driver does not count.
+
+        bytes_in_use, and at most peak_bytes_in_use, are of arrays and programs; bytes_limit, what may be in use;
+        num_allocs and largest_alloc_size, what was asked for since the process began; pool_bytes, what was taken from
+        the device, in use or kept for later; largest_free_block_bytes, of what is kept. The CPU has bytes_in_use and
+        pool_bytes.
+        """
+        return _plait.memory_stats_of(self)
+
 
 def devices(platform=None):
     """The devices there are, the CPU first, or those of one platform ("cpu").

@@ -49,7 +49,17 @@ def info():
     facts["numpy"] = numpy.__version__
     facts.update(_plait.machine_info())
     facts["devices"] = _devices_line()
-    variables = ("LOG", "THREADS", "CACHE_DIR", "MAX_ISA", "LLVM", "WAIT", "BY_SIZE")
+    variables = (
+        "LOG",
+        "THREADS",
+        "CACHE_DIR",
+        "MAX_ISA",
+        "LLVM",
+        "WAIT",
+        "BY_SIZE",
+        "DEVICE_MEMORY",
+        "DEVICE_CACHE",
+    )
     for name in ("PLAIT_" + variable for variable in variables):
         facts[name] = os.environ.get(name, "not set")
     return facts

@@ -227,7 +227,7 @@ TEST_CASE("a lack of memory is told, and nothing is lost") {
     CHECK(values(source.on(device)) == values(source));  // it asks again
     const std::string told =
         problem_and_fix<MemoryError>([&] { Buffer::empty(DType::float32, {1 << 30}, device); });
-    CHECK(told.starts_with("cannot allocate 4294967296 bytes on standin:0 | "));
+    CHECK(told.starts_with("cannot allocate 4294967296 bytes on standin:0, where "));
     const Buffer large = counting(3'000'000);  // of a size of which none is kept
     standin::faults().failing_staging = 1;
     standin::faults().failing_again = true;
@@ -241,6 +241,31 @@ TEST_CASE("a lack of memory is told, and nothing is lost") {
     CHECK(values(source.on(device)) == values(source));
   }
   CHECK(standin::bytes_in_use() == before);
+}
+
+TEST_CASE("a lack of memory names those who hold the most of it") {
+  const standin::Quiet quiet;
+  const Device device = standin::lazy();
+  const auto asked_in = [&](int line, std::int64_t bytes) {
+    const SourceScope scope(Source("train.cpp", line, "step"));
+    return Buffer::empty(DType::uint8, {bytes}, device);
+  };
+  std::vector<Buffer> held{asked_in(1, 3 << 20), asked_in(2, 2 << 20), asked_in(2, 2 << 20),
+                           asked_in(3, (1 << 20) - 1), asked_in(9, 1 << 20)};
+  asked_in(4, 1 << 23);  // and drops it
+  const Buffer elsewhere = Buffer::empty(DType::uint8, {1 << 24}, standin::lazy(1));
+  const auto told = [&] {
+    return problem_and_fix<MemoryError>([&] { Buffer::empty(DType::uint8, {1LL << 40}, device); });
+  };
+  CHECK(told().find(" are in use, most of it by\n"
+                    "    2 x 2097152 bytes: train.cpp:2 in step\n"
+                    "    3145728 bytes: train.cpp:1 in step\n"
+                    "    1048576 bytes: train.cpp:9 in step | ") != std::string::npos);
+  for (int line = 5; line < 20; ++line) held.push_back(asked_in(line, 4 << 20));
+  const std::string many = told();
+  CHECK(std::ranges::count(many, '\n') == 5);
+  held.clear();
+  CHECK(told().find(" are in use | ") != std::string::npos);
 }
 
 TEST_CASE("large arrays are copied in pieces, by memory that is kept") {

@@ -6,7 +6,6 @@
 #include <plait/base/stream.h>
 #include <plait/base/transfer.h>
 
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,8 +16,10 @@
 
 #include "../problem.h"
 #include "loaded.h"
+#include "own_process.h"
 
 using namespace plait;
+using plait::cuda::is_in_own_process;
 using plait::cuda::loaded;
 
 namespace {
@@ -66,23 +67,9 @@ void with_seeds(const std::function<void()>& f) {
   CHECK(std::string(loaded().standin_last_error()) == "");
 }
 
-// What becomes of cases of this program in a process of its own.
 int in_own_process(const std::string& cases, const char* variable, const char* value) {
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv(variable, value, 1);
-    setenv("STANDIN_ALONE", "1", 1);
-    const int nowhere = open("/dev/null", O_WRONLY);
-    dup2(nowhere, 1), dup2(nowhere, 2);
-    execl("/proc/self/exe", "test_cuda", "--source-file=*driver_test.cpp",
-          ("--test-case=" + cases).c_str(), nullptr);
-    _exit(99);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+  return plait::cuda::in_own_process("driver_test.cpp", cases, {{variable, value}});
 }
-bool is_in_own_process() { return std::getenv("STANDIN_ALONE") != nullptr; }
 
 }  // namespace
 
@@ -266,6 +253,7 @@ TEST_CASE("other drivers") {
   const std::string plain = "numbers go*,a stream waits*,memory*,single calls*,two threads*";
   const std::string ordered = "a stream waits*,memory is given back*,two threads*";
   CHECK(in_own_process(plain, "STANDIN_STREAM_VALUES", "0") == 0);
+  CHECK(in_own_process("numbers go*,a stream waits*", "PLAIT_DEVICE_CACHE", "1") == 0);
   for (const char* fault : {"waits", "frees", "values"}) {
     CAPTURE(std::string(fault));
     CHECK(in_own_process(ordered, "STANDIN_FAULT", fault) == 1);

@@ -25,8 +25,9 @@ int attribute(CUdevice handle, int which) {
   return value;
 }
 
-// plait's own, so that trimming it takes nothing from other libraries. It keeps what is freed.
-CUmemoryPool make_pool(int index) {
+// plait's own, so that trimming it takes nothing from other libraries. It keeps what is freed, up
+// to so many bytes.
+CUmemoryPool make_pool(int index, std::uint64_t threshold) {
   const DriverApi& api = *driver_api();
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -34,7 +35,6 @@ CUmemoryPool make_pool(int index) {
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, index};
   CUmemoryPool pool = nullptr;
   check(api.cuMemPoolCreate(&pool, &properties), "make a pool of memory");
-  std::uint64_t threshold = ~std::uint64_t{0};
   check(api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
         "set up a pool of memory");
   return pool;
@@ -65,7 +65,10 @@ DeviceState* make_state(Device device) {
   state->has_stream_words =
       attribute(state->handle, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
   check(api.cuDevicePrimaryCtxRetain(&state->context, state->handle), "use a device");
-  state->pool = make_pool(device.index);
+  std::size_t total = 0;
+  check(api.cuDeviceTotalMem(&total, state->handle), "count the memory of a device");
+  state->pool = make_pool(device.index, memory_limit(total).value_or(~std::uint64_t{0}));
+  state->memory = std::make_unique<DeviceMemory>(*state, total);
   return state.release();
 }
 
@@ -121,19 +124,5 @@ CurrentContext::~CurrentContext() {
 std::string architecture_of(Device device) { return state_of(device).architecture; }
 
 int attribute_of(Device device, int which) { return attribute(state_of(device).handle, which); }
-
-MemoryStatistics memory_statistics(Device device) {
-  const DeviceState* state = state_if_used(device);
-  MemoryStatistics found;
-  if (!state) return found;
-  const CurrentContext current(device);
-  const auto get = [&](int which, std::uint64_t& value) {
-    check(driver_api()->cuMemPoolGetAttribute(state->pool, which, &value), "count memory");
-  };
-  get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, found.in_use);
-  get(CU_MEMPOOL_ATTR_USED_MEM_HIGH, found.most_in_use);
-  get(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, found.reserved);
-  return found;
-}
 
 }  // namespace plait::cuda

@@ -5,10 +5,12 @@
 #include <plait/base/device.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "api.h"
+#include "memory.h"
 
 namespace plait::cuda {
 
@@ -16,9 +18,10 @@ struct DeviceState {
   Device device;
   CUdevice handle = 0;
   CUcontext context = nullptr;
-  CUmemoryPool pool = nullptr;
-  std::string architecture;       // "sm_90"
-  bool has_stream_words = false;  // streams write and await words of memory
+  CUmemoryPool pool = nullptr;           // plait's own
+  std::unique_ptr<DeviceMemory> memory;  // in front of it
+  std::string architecture;              // "sm_90"
+  bool has_stream_words = false;         // streams write and await words of memory
   std::atomic<bool> is_lost{false};
   std::mutex capture_mutex;  // of the stream that captures; made when one first does
   CUstream capture_stream = nullptr;

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "base/placement.h"
 #include "captures.h"
 #include "copies.h"
 #include "marks.h"
@@ -29,42 +30,29 @@ CUstream foreign_stream(std::int64_t number) {
   return reinterpret_cast<CUstream>(std::uintptr_t(number));
 }
 
-// Memory of the pool. Null when none is left, even when what the pool keeps is given back first.
-void* take(DeviceState& state, std::size_t bytes, CUstream stream) {
-  const DriverApi& api = *driver_api();
-  CUdeviceptr data = 0;
-  CUresult result = api.cuMemAllocFromPoolAsync(&data, bytes, state.pool, stream);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    state.require(api.cuMemPoolTrimTo(state.pool, 0), "give memory back");
-    result = api.cuMemAllocFromPoolAsync(&data, bytes, state.pool, stream);
-  }
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
-  state.require(result, "allocate memory");
-  return reinterpret_cast<void*>(std::uintptr_t(data));
+std::size_t total_memory(Device device) {
+  CUdevice handle = 0;
+  std::size_t bytes = 0;
+  check(driver_api()->cuDeviceGet(&handle, device.index), "find a device");
+  check(driver_api()->cuDeviceTotalMem(&bytes, handle), "count the memory of a device");
+  return bytes;
 }
 
 // Dense memory of the device on the way between the host and a view with gaps.
 class Way {
  public:
-  Way(DeviceState& state, CUstream stream, const View& like)
-      : state_(state),
-        stream_(stream),
-        view_{take(state, bytes_of(like), stream), like.dtype, like.shape,
-              dense_strides(like.shape)} {
-    if (!view_.data)
-      throw MemoryError("cannot allocate " + std::to_string(bytes_of(like)) + " bytes on " +
-                            state.device.to_string(),
-                        "work on smaller pieces, or drop arrays that are no longer needed");
+  Way(MarkedStream& stream, const View& like)
+      : stream_(stream),
+        view_{stream.state().memory->allocate(stream.kept_blocks(), bytes_of(like)), like.dtype,
+              like.shape, dense_strides(like.shape)} {
+    if (!view_.data) throw_out_of_memory(stream.state().device, bytes_of(like));
   }
-  ~Way() {
-    state_.note(driver_api()->cuMemFreeAsync(address_of(view_.data), stream_), "free memory");
-  }
+  ~Way() { stream_.state().memory->deallocate(stream_.kept_blocks(), view_.data, bytes_of(view_)); }
   Way(const Way&) = delete;
   const View& view() const { return view_; }
 
  private:
-  DeviceState& state_;
-  const CUstream stream_;
+  MarkedStream& stream_;
   const View view_;
 };
 
@@ -80,10 +68,25 @@ class CudaDriver final : public Driver {
   }
 
   void* allocate(Device device, std::size_t bytes, void* stream) override {
-    const CurrentContext current(device);
-    return take(state_of(device), bytes, marked(stream).stream());
+    return state_of(device).memory->allocate(marked(stream).kept_blocks(), bytes);
   }
-  void deallocate(Device device, void* data, std::size_t, void* stream) noexcept override;
+  // What is gone with the parent of a fork, or with the context, is not given back.
+  void deallocate(Device device, void* data, std::size_t bytes, void* stream) noexcept override {
+    if (is_forked() || is_lost(device)) return;
+    state_if_used(device)->memory->deallocate(marked(stream).kept_blocks(), data, bytes);
+  }
+  std::optional<MemoryStatistics> memory_statistics(Device device) const override {
+    if (is_forked()) return {};
+    if (const DeviceState* state = state_if_used(device)) return state->memory->statistics();
+    const std::size_t total = total_memory(device);
+    MemoryStatistics unused;
+    unused.limit = std::min(total, memory_limit(total).value_or(total));
+    return unused;
+  }
+  void release_memory(Device device) override {
+    DeviceState* const state = is_forked() ? nullptr : state_if_used(device);
+    if (state && !state->is_lost) state->memory->release();
+  }
   void* allocate_staging(Device device, std::size_t bytes) override;
   void deallocate_staging(Device device, void* data, std::size_t) noexcept override;
 
@@ -140,27 +143,15 @@ std::string CudaDriver::describe(Device device) const {
   const DriverApi& api = *driver_api();
   CUdevice handle = 0;
   char model[256] = "";
-  std::size_t bytes = 0;
   int major = 0, minor = 0;
   check(api.cuDeviceGet(&handle, device.index), "find a device");
   check(api.cuDeviceGetName(model, sizeof model, handle), "name a device");
-  check(api.cuDeviceTotalMem(&bytes, handle), "count the memory of a device");
   check(api.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle),
         "ask what a device can do");
   check(api.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle),
         "ask what a device can do");
-  return std::string(model) + ", " + std::to_string(bytes >> 30) + " GiB, compute capability " +
-         std::to_string(major) + "." + std::to_string(minor);
-}
-
-void CudaDriver::deallocate(Device device, void* data, std::size_t, void* stream) noexcept {
-  if (is_forked() || is_lost(device)) return;  // it is gone with the parent or the context
-  try {
-    const CurrentContext current(device);
-    state_of(device).note(driver_api()->cuMemFreeAsync(address_of(data), marked(stream).stream()),
-                          "free memory");
-  } catch (...) {  // noted; what cannot be freed ends with the process
-  }
+  return std::string(model) + ", " + std::to_string(total_memory(device) >> 30) +
+         " GiB, compute capability " + std::to_string(major) + "." + std::to_string(minor);
 }
 
 void* CudaDriver::allocate_staging(Device device, std::size_t bytes) {
@@ -223,7 +214,7 @@ void CudaDriver::copy(void* handle, const View& from, const View& to, Between me
   const bool from_host = memories == Between::from_host;
   const View& there = from_host ? to : from;
   std::optional<Way> way;
-  if (!is_run) way.emplace(state, stream, there);
+  if (!is_run) way.emplace(marked(handle), there);
   const View& dense = way ? way->view() : there;
   if (from_host) {
     state.require(api.cuMemcpyHtoDAsync(address_of(dense.data), from.data, bytes_of(from), stream),

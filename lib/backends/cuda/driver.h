@@ -40,11 +40,4 @@ std::string architecture_of(Device device);  // "sm_90"
 // By CU_DEVICE_ATTRIBUTE_...
 int attribute_of(Device device, int attribute);
 
-struct MemoryStatistics {
-  std::uint64_t in_use = 0;
-  std::uint64_t most_in_use = 0;  // since the start of the process
-  std::uint64_t reserved = 0;     // taken from the device, and not in use but for what in_use is
-};
-MemoryStatistics memory_statistics(Device device);
-
 }  // namespace plait::cuda

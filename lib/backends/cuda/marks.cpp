@@ -41,6 +41,7 @@ MarkedStream::MarkedStream(DeviceState& state) : state_(state) {
   }
   state.require(api.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0),
                 "make a stream");
+  state.memory->add(kept_blocks_, stream_);
 }
 
 void MarkedStream::mark(std::uint64_t number) {

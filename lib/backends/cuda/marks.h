@@ -19,6 +19,7 @@ class MarkedStream {
 
   DeviceState& state() const { return state_; }
   CUstream stream() const { return stream_; }
+  KeptBlocks& kept_blocks() { return kept_blocks_; }
   void mark(std::uint64_t number);
   // All, where the device is lost: nothing that is waited for comes any more.
   std::uint64_t reached();
@@ -34,6 +35,7 @@ class MarkedStream {
 
   DeviceState& state_;
   CUstream stream_ = nullptr;
+  KeptBlocks kept_blocks_;
   std::uint64_t* word_ = nullptr;  // that the stream writes
   struct Event {
     std::uint64_t number;

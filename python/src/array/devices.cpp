@@ -1,6 +1,7 @@
 // Devices: their names, the current one, and moving arrays.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/driver.h>
+#include <plait/base/memory.h>
 #include <plait/primitives/primitives.h>
 #include <plait/trace/devices.h>
 
@@ -33,6 +34,26 @@ void add_devices(py::module_& module) {
     const Device device = Device::named(name);
     const Driver* driver = driver_of(device.kind);
     return driver ? driver->describe(device) : std::string();
+  });
+  module.def("memory_stats_of", [](const std::string& name) -> py::object {
+    const Device device = Device::named(name);
+    py::dict facts;
+    if (device.is_host()) {
+      const MemoryStats memory = memory_stats();
+      facts["bytes_in_use"] = memory.bytes_in_use;
+      facts["pool_bytes"] = memory.bytes_in_use + memory.bytes_cached;
+      return facts;
+    }
+    const auto known = driver_of(device.kind)->memory_statistics(device);
+    if (!known) return py::none();
+    facts["num_allocs"] = known->num_allocations;
+    facts["bytes_in_use"] = known->in_use;
+    facts["peak_bytes_in_use"] = known->most_in_use;
+    facts["largest_alloc_size"] = known->largest;
+    facts["bytes_limit"] = known->limit;
+    facts["pool_bytes"] = known->reserved;
+    facts["largest_free_block_bytes"] = known->largest_kept;
+    return facts;
   });
   module.def("current_device", [] { return device_object(DeviceScope::current()); });
   module.def("set_current_device", [](const std::string& name) {

@@ -164,6 +164,8 @@ Arrays run_executable(const JitState& state, const JitInputs& inputs, const Inst
   const std::vector<Aval>& avals = executable.outputs();
   std::vector<Buffer> outputs(avals.size());
   if (instance.releases_gil) {
+    // Who asks for memory of a device: without the GIL, the line is not known.
+    const SourceScope line(instance.device.is_host() ? Source() : Source::current());
     without_gil([&] { executable.run(buffers, outputs); });
   } else {
     executable.run(buffers, outputs);
