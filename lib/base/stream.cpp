@@ -13,6 +13,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/stoppable.h"
+
 namespace plait {
 namespace {
 
@@ -52,8 +54,14 @@ struct Stream::Queue {
   }
   void wait(std::uint64_t ticket) {
     mark_behind(ticket);
-    while (!driver.wait(handle, ticket, slice)) check_interrupts();
+    try {
+      while (!driver.wait(handle, ticket, slice)) check_interrupts();
+    } catch (...) {
+      stop(ticket);
+      throw;
+    }
   }
+  void stop(std::uint64_t ticket);
   void let_go();
   std::exception_ptr take_failure(std::uint64_t ticket);
 
@@ -73,6 +81,14 @@ struct Stream::Queue {
   };
   std::deque<Failure> failures;
 };
+
+// What the ticket stands for, as far as it goes on.
+void Stream::Queue::stop(std::uint64_t ticket) {
+  const std::lock_guard lock(mutex);
+  for (const Kept& each : kept)
+    if (each.ticket <= ticket)
+      if (const auto* work = dynamic_cast<const Stoppable*>(each.work.get())) work->stop();
+}
 
 void Stream::Queue::let_go() {
   std::vector<std::shared_ptr<const Work>> done;  // destroyed without the mutex
