@@ -285,8 +285,8 @@ TEST_CASE("four neighbours at once") {
 TEST_CASE("a kernel leaves word of its first failure") {
   OnDevice on;
   const Module module(begin + R"(
-extern "C" __global__ void kernel(Failure* failure, int step) {
-  if (threadIdx.x >= 40) fail(failure, step, 3, threadIdx.x);
+extern "C" __global__ void kernel(Out<int> failed, Failure* failure, int step) {
+  if (threadIdx.x >= 40) fail(failed, failure, step, 3, threadIdx.x);
 })");
   struct Failure {
     int step, code;
@@ -295,7 +295,8 @@ extern "C" __global__ void kernel(Failure* failure, int step) {
   void* memory = nullptr;
   REQUIRE(loaded().cuMemHostAlloc(&memory, sizeof(Failure), 0) == CUDA_SUCCESS);
   auto* failure = new (memory) Failure{};
-  CHECK(launch(on, module["kernel"], {2, 64}, failure, 7) == CUDA_SUCCESS);
+  const CUdeviceptr failed = on.upload(std::vector<int>(1));
+  CHECK(launch(on, module["kernel"], {2, 64}, failed, failure, 7) == CUDA_SUCCESS);
   CHECK(loaded().cuStreamSynchronize(on.stream) == CUDA_SUCCESS);
   CHECK(failure->step == 7);
   CHECK(failure->code == 3);

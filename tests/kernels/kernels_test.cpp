@@ -21,40 +21,14 @@
 #include "backends/cuda/kernel.h"
 #include "base/staging.h"
 #include "codegen/calls.h"
+#include "run_kernel.h"
+#include "wide_loops.h"
 
 using namespace plait;
 using namespace plait::codegen;
+using kernels::device;
 
 namespace {
-
-// The devices are those of the parts that this program is linked with, not of the module.
-const bool is_apart = setenv("PLAIT_CUDA", "0", 1) == 0 && cuda::register_cuda_driver();
-Device device() { return Device::named("cuda:0"); }
-
-Outcome run(const Kernel& kernel, const Arrays& operands, std::span<const Aval> results) {
-  const Stream stream = Stream::current(device());
-  std::vector<Buffer> in, out;
-  std::vector<View> inputs, outputs;
-  for (const Array& array : operands) in.push_back(array.buffer().dense().on(device()));
-  for (const Aval& aval : results)
-    out.push_back(Buffer::empty(aval.dtype, aval.shape.to_sizes(), stream));
-  for (const Buffer& buffer : in) inputs.push_back(buffer.placed());
-  for (const Buffer& buffer : out) outputs.push_back(buffer.placed());
-  const Storage scratch = Storage::allocate(std::size_t(kernel.scratch_bytes()), stream);
-  const Staging word(device(), sizeof(Failure));
-  std::memset(word.data(), 0, sizeof(Failure));
-  auto* const failure = static_cast<Failure*>(word.data());
-  Outcome outcome;
-  try {
-    kernel.enqueue(inputs, outputs, scratch.data(), {stream, failure, 0});
-    stream.synchronize();
-    if (failure->step != 0) std::rethrow_exception(kernel.error_of(*failure));
-    for (const Buffer& buffer : out) outcome.results.push_back(Array(buffer.on_host()));
-  } catch (const Error& error) {
-    outcome.error = error.what();
-  }
-  return outcome;
-}
 
 bool has_complex(const Outcome& outcome) {
   return std::any_of(outcome.results.begin(), outcome.results.end(),
@@ -76,8 +50,17 @@ std::string source_of_one(const cuda::Staged& staged, cuda::Sizes sizes) {
   return cuda::source_of(texts);
 }
 
-// The loops as kernels. Returns how many there were.
-std::size_t compare(const LoopCases& cases, cuda::Sizes sizes) {
+bool is_cooperative(const cuda::Staged& staged) {
+  return std::any_of(staged.stages.begin(), staged.stages.end(),
+                     [](const cuda::Stage& stage) { return stage.is_cooperative; });
+}
+
+enum class Which { all, cooperative };
+
+// The loops as kernels: those of one block are for fewer steps at once. Returns how many there
+// were.
+std::size_t compare(const LoopCases& cases, cuda::Sizes sizes, Which which = Which::all,
+                    std::int64_t fewest_of_cooperative = cuda::fewest_of_cooperative) {
   constexpr std::size_t of_text = 48;
   std::vector<const LoopCase*> lowered;
   std::vector<std::shared_ptr<const cuda::Staged>> programs;
@@ -89,7 +72,7 @@ std::size_t compare(const LoopCases& cases, cuda::Sizes sizes) {
       const LoopCase& one = *lowered[i];
       const Outcome expected = interpreted(one.program(), one.operands, one.results());
       const auto what =
-          differs(run(*kernels[i], one.operands, one.results()), expected, one.program());
+          differs(kernels::run(*kernels[i], one.operands, one.results()), expected, one.program());
       if (what)
         FAIL_CHECK(one.name << ": " << *what << "\n"
                             << source_of_one(*programs[i], sizes) << print(one.group));
@@ -99,12 +82,13 @@ std::size_t compare(const LoopCases& cases, cuda::Sizes sizes) {
     programs.clear();
   };
   for (const LoopCase& one : cases.loops) {
-    cuda::Lowered program =
-        cuda::lowered(one.group, compile_passes::dense_inputs(one.group), device());
+    cuda::Lowered program = cuda::lowered(one.group, compile_passes::dense_inputs(one.group),
+                                          device(), fewest_of_cooperative);
     if (!program.staged) {
       ++refused[program.reason];
       continue;
     }
+    if (which == Which::cooperative && !is_cooperative(*program.staged)) continue;
     lowered.push_back(&one);
     programs.push_back(std::move(program.staged));
     if (programs.size() == of_text) run_all();
@@ -120,9 +104,29 @@ std::size_t compare(const LoopCases& cases, cuda::Sizes sizes) {
 }  // namespace
 
 TEST_CASE("loops as people write them, as kernels") {
-  REQUIRE(is_apart);
+  REQUIRE(kernels::is_apart);
   for (const cuda::Sizes sizes : {cuda::Sizes::written, cuda::Sizes::given})
     CHECK(compare(written_loops(), sizes) >= 100);
+}
+
+TEST_CASE("loops as people write them, whose blocks meet") {
+  const LoopCases loops = written_loops();
+  CHECK(compare(loops, cuda::Sizes::written, Which::cooperative, 2) >= 40);
+  CHECK(compare(loops, cuda::Sizes::given, Which::cooperative, 16) >= 30);
+  CHECK(compare(loops, cuda::Sizes::written, Which::cooperative, 64) >= 10);
+}
+
+TEST_CASE("loops of wide steps, whose blocks meet") {
+  for (const cuda::Sizes sizes : {cuda::Sizes::written, cuda::Sizes::given})
+    CHECK(compare(kernels::wide_loops(2500), sizes, Which::cooperative, 512) >= 14);
+}
+
+TEST_CASE("loops of more steps than there is room for, whose blocks meet") {
+  LoopCases few;
+  for (LoopCase& one : kernels::wide_loops(20'000).loops)
+    if (one.name == "heat" || one.name == "conjugate gradients")
+      few.loops.push_back(std::move(one));
+  CHECK(compare(few, cuda::Sizes::written, Which::cooperative) == 2);
 }
 
 TEST_CASE("loops that have become one, as kernels") {
@@ -149,18 +153,54 @@ LoopCases few_loops() {
   return few;
 }
 
-// Whether this program, run anew with an error in its kernels, says that the few loops are wrong.
-bool is_seen(const std::string& mutant) {
+LoopCases few_wide_loops() {
+  const std::set<std::string> wanted = {"heat", "steady heat", "conjugate gradients"};
+  LoopCases all = kernels::wide_loops(300), few;
+  for (LoopCase& one : all.loops)
+    if (wanted.contains(one.name)) few.loops.push_back(std::move(one));
+  return few;
+}
+constexpr std::int64_t few_at_once = 64;
+
+// What this program says, run anew with an error in its kernels, if it says that loops are wrong.
+std::string seen(const std::string& mutant, const std::string& test) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = "STANDIN_MUTANT='" + mutant + "' PLAIT_CACHE_DIR=0 timeout 60 '" +
-                              program + "' -tc='a few loops of lanes and blocks' > /dev/null 2>&1";
-  return std::system(command.c_str()) != 0;
+                              program + "' -tc='" + test + "' 2>&1";
+  std::FILE* const output = popen(command.c_str(), "r");
+  std::string text;
+  for (char line[512]; std::fgets(line, sizeof line, output) != nullptr;) text += line;
+  return pclose(output) == 0 ? std::string() : text + "wrong";
+}
+bool is_seen(const std::string& mutant) {
+  return !seen(mutant, "a few loops of lanes and blocks").empty();
 }
 
 }  // namespace
 
 TEST_CASE("a few loops of lanes and blocks") {
   CHECK(compare(few_loops(), cuda::Sizes::written) >= 4);
+}
+
+TEST_CASE("a few loops whose blocks meet") {
+  CHECK(compare(few_wide_loops(), cuda::Sizes::written, Which::cooperative, few_at_once) == 3);
+}
+
+TEST_CASE("blocks that do not meet are seen") {
+  std::string source;
+  for (const LoopCase& one : few_wide_loops().loops)
+    source += source_of_one(
+        *cuda::lowered(one.group, compile_passes::dense_inputs(one.group), device(), few_at_once)
+             .staged,
+        cuda::Sizes::written);
+  const std::string meeting = "sync_grid(grid);";
+  int num_meetings = 0;
+  for (auto at = source.find(meeting); at != source.npos; at = source.find(meeting, at + 1))
+    ++num_meetings;
+  REQUIRE(num_meetings >= 6);
+  for (int i = 0; i < num_meetings; ++i)
+    CHECK(seen(std::to_string(i) + ":" + meeting + ":", "a few loops whose blocks meet")
+              .find("a race: ") != std::string::npos);
 }
 
 TEST_CASE("errors in kernels are seen") {

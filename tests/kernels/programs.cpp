@@ -75,6 +75,25 @@ Arrays oscillators(In in) {
   return over_examples(each, in);
 }
 
+Array heated(const Array& u) {
+  return u + (np::roll(u, 1, {0}) + np::roll(u, -1, {0}) - u * 2.0) * 0.1;
+}
+// Steps that exchange two arrays.
+Arrays heat(In in) {
+  const Function step = [](In carry) { return Arrays{heated(carry[1])}; };
+  return flat::fori_loop(Array::literal(0, DType::int32), Array::literal(1000, DType::int32), step,
+                         Arrays{in[0]});
+}
+// Until the largest change is small.
+Arrays steady_heat(In in) {
+  const Function changes = [](In carry) { return Arrays{carry[1] > 1e-4}; };
+  const Function step = [](In carry) {
+    const Array next = heated(carry[0]);
+    return Arrays{next, np::max(np::abs(next - carry[0]))};
+  };
+  return flat::while_loop(changes, step, Arrays{in[0], in[1]});
+}
+
 }  // namespace
 
 std::vector<Program> programs() {
@@ -109,6 +128,8 @@ std::vector<Program> programs() {
        {{{4096}, DType::complex64}, {{4096}, DType::complex64}}},
       {"steps", gauss_seidel, {f32({4096})}},
       {"square_roots", square_roots, {f32({10000})}},
+      {"heat", heat, {f32({1 << 20})}},
+      {"steady_heat", steady_heat, {f32({1 << 16}), f32({})}},
       {"oscillators", oscillators, {f32({100000}), f32({100000}), f32({100000})}},
   };
 }

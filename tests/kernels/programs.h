@@ -1,4 +1,4 @@
-// Twenty programs that users write, and the kernels that they are on a CUDA device.
+// Programs that users write, and the kernels that they are on a CUDA device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -29,20 +29,19 @@ bool takes_too_many(const ProgramText& text) {
   });
 }
 
-// Whether a loop in order has steps with more in any order than one block does well: it is run step
-// by step then, each of which uses all processors.
-bool has_wide_steps(const codegen::Block& block, bool is_in_loop = false) {
-  constexpr std::int64_t widest = 1 << 15;
-  return std::any_of(block.begin(), block.end(), [&](const codegen::Statement& s) {
-    using Kind = codegen::Statement::Kind;
-    const bool in_any_order = codegen::runs_in_any_order(s);
-    if (is_in_loop && in_any_order && s.steps >= widest) return true;
-    if (is_in_loop && s.kind == Kind::copy && num_elements(s.shape) >= widest) return true;
-    const bool is_loop = s.kind == Kind::loop || (s.kind == Kind::repeat && !in_any_order);
-    return std::any_of(s.blocks.begin(), s.blocks.end(), [&](const codegen::Block& inner) {
-      return has_wide_steps(inner, is_in_loop || is_loop);
-    });
-  });
+// What the kernels of a call have of their own at the end of its frame, zeros at first: a word that
+// says whether one has failed, and where blocks meet.
+constexpr std::int64_t grid_at = 16, bytes_at_end = 32;
+
+// As many blocks as there is work for, of those that are on the device at once.
+unsigned blocks_at_once(CUfunction function, const KernelText& kernel, Device device) {
+  int of_multiprocessor = 0;
+  check(driver_api()->cuOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, function,
+                                                                  kernel.threads, 0),
+        "count the blocks of a kernel");
+  const std::int64_t room = std::int64_t(of_multiprocessor) *
+                            attribute_of(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return unsigned(std::clamp<std::int64_t>(kernel.blocks, 1, std::max<std::int64_t>(1, room)));
 }
 
 class ProgramKernel final : public Kernel {
@@ -63,9 +62,12 @@ class ProgramKernel final : public Kernel {
       copies_.push_back({input, {nullptr, aval.dtype, sizes, dense_strides(sizes)}, frame_bytes_});
       add_to_frame(copies_.back().view.size() * size_of(aval.dtype));
     }
-    has_checks_ = !text_.checks.empty();
+    for (const KernelText& kernel : text_.kernels) {
+      may_fail_ |= kernel.may_fail;
+      is_cooperative_ |= kernel.is_cooperative;
+    }
     failed_at_ = frame_bytes_;
-    if (has_checks_) frame_bytes_ += alignment;
+    if (may_fail_ || is_cooperative_) frame_bytes_ += alignment;
   }
   const ProgramText& text() const { return text_; }
   void set_module(SharedModule module) { module_ = std::move(module); }
@@ -75,12 +77,18 @@ class ProgramKernel final : public Kernel {
     const CurrentContext current(launch.stream.device());
     const CUstream stream = stream_of(launch.stream);
     std::call_once(loaded_, [&] {
-      for (const KernelText& kernel : text_.kernels)
-        functions_.push_back(module_->get().function(kernel.name));
+      functions_.clear(), blocks_.clear();  // of a call that has failed
+      for (const KernelText& kernel : text_.kernels) {
+        const CUfunction function = module_->get().function(kernel.name);
+        functions_.push_back(function);
+        blocks_.push_back(kernel.is_cooperative
+                              ? blocks_at_once(function, kernel, launch.stream.device())
+                              : unsigned(kernel.blocks));
+      }
     });
     char* const frame = static_cast<char*>(scratch);
     const std::uint64_t failed = value_of(frame + failed_at_);
-    if (has_checks_) check(clear(stream, failed, sizeof(int)), "clear memory");
+    if (may_fail_ || is_cooperative_) check(clear(stream, failed, bytes_at_end), "clear memory");
     std::vector<std::uint64_t> memory;
     for (const Place& place : places_)
       memory.push_back(value_of(
@@ -102,17 +110,21 @@ class ProgramKernel final : public Kernel {
       const KernelText& kernel = text_.kernels[i];
       values.clear();
       for (const int number : kernel.memories) values.push_back(memory[std::size_t(number)]);
-      if (kernel.has_checks || kernel.is_guarded) values.push_back(failed);
-      if (kernel.has_checks) values.insert(values.end(), {failure, step});
+      if (kernel.is_cooperative) values.push_back(failed + grid_at);
+      if (kernel.may_fail || kernel.is_guarded) values.push_back(failed);
+      if (kernel.may_fail) values.insert(values.end(), {failure, step});
       for (const std::int64_t size : kernel.sizes) values.push_back(std::uint64_t(size));
-      const LaunchShape shape{.blocks = unsigned(kernel.blocks),
-                              .threads = unsigned(kernel.threads)};
+      const LaunchShape shape{.blocks = blocks_[i],
+                              .threads = unsigned(kernel.threads),
+                              .is_cooperative = kernel.is_cooperative};
       check(cuda::launch(stream, functions_[i], shape, values), "start a kernel");
     }
   }
 
   std::exception_ptr error_of(const Failure& failure) const override {
     try {
+      if (failure.code == stopped_code)
+        throw UserError("the call that was to compute this was interrupted", "call it again");
       codegen::raise(*text_.checks.at(std::size_t(failure.code - 1)), failure.values[0]);
     } catch (...) {
       return std::current_exception();
@@ -120,11 +132,16 @@ class ProgramKernel final : public Kernel {
   }
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
   bool is_capturable() const override { return true; }
-  bool can_fail() const override { return has_checks_; }
+  bool can_fail() const override { return may_fail_; }
   bool is_whole() const override { return true; }
   std::string note() const override {
     const std::size_t count = text_.kernels.size();
-    return count == 1 ? "one kernel" : std::to_string(count) + " kernels";
+    const std::string kernels = count == 1 ? "one kernel" : std::to_string(count) + " kernels";
+    for (const Stage& stage : staged_->stages)
+      if (stage.is_cooperative)
+        return kernels + ", whose blocks meet: up to " +
+               std::to_string(width_of(stage.body).steps) + " elements at once";
+    return kernels;
   }
 
  private:
@@ -146,26 +163,24 @@ class ProgramKernel final : public Kernel {
   std::vector<Place> places_;  // by memory
   std::vector<Copy> copies_;
   std::int64_t frame_bytes_ = 0, failed_at_ = 0;
-  bool has_checks_ = false;
+  bool may_fail_ = false, is_cooperative_ = false;
   std::optional<SharedModule> module_;
   mutable std::once_flag loaded_;
   mutable std::vector<CUfunction> functions_;
+  mutable std::vector<unsigned> blocks_;  // of them
 };
 
 }  // namespace
 
-Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device device) {
+Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device device,
+                std::int64_t fewest_of_cooperative) {
   const compile_passes::SharedLowered program =
       compile_passes::loop_program(group, strides, device);
   if (!program->program) return {nullptr, program->reason};
   if (codegen::num_statements(program->program->body) > most_statements_of_text)
     return {nullptr, "too many statements"};
   if (program->program->memories.size() > most_parameters) return {nullptr, "too many arrays"};
-  auto staged = std::make_shared<const Staged>(stages_of(*program->program));
-  for (const Stage& stage : staged->stages)
-    if (stage.grid.empty() && has_wide_steps(stage.body))
-      return {nullptr, "its steps are wide: each is kernels of its own"};
-  return {std::move(staged), {}};
+  return {std::make_shared<const Staged>(stages_of(*program->program, fewest_of_cooperative)), {}};
 }
 
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given,

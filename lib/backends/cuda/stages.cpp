@@ -27,6 +27,11 @@ namespace {
 constexpr std::int64_t enough = 4096;
 // So few elements are not worth a launch of their own.
 constexpr std::int64_t few = 256;
+// Loops that follow each other, all of fewer steps, are left to one block of a cooperative stage:
+// its threads meet sooner than blocks do.
+constexpr std::int64_t narrow = 2048;
+// Blocks run fewer examples one after the other, all together, if their steps are wide.
+constexpr std::int64_t few_examples = 64;
 
 std::int64_t product(const std::vector<Stage::Axis>& grid) {
   std::int64_t steps = 1;
@@ -51,17 +56,35 @@ Width width_of(const Statement& s) {
   return width;
 }
 
+bool is_in_order(const Statement& s) {
+  return s.kind == Kind::loop || (s.kind == Kind::repeat && !codegen::runs_in_any_order(s));
+}
+
+// Whether loops in order have steps that are so wide.
+bool has_wide_turns(const Block& block, std::int64_t wide) {
+  return std::any_of(block.begin(), block.end(), [&](const Statement& s) {
+    return (is_in_order(s) && width_of(s).steps >= wide) ||
+           std::any_of(s.blocks.begin(), s.blocks.end(),
+                       [&](const Block& inner) { return has_wide_turns(inner, wide); });
+  });
+}
+
 class Staging {
  public:
-  explicit Staging(LoopProgram program) : program_(std::move(program)) {
+  Staging(LoopProgram program, std::int64_t fewest_of_cooperative)
+      : program_(std::move(program)), wide_(fewest_of_cooperative) {
     Block body = std::move(program_.body);
     program_.body.clear();
     distribute({}, std::move(body));
+    for (Stage& stage : stages_) {
+      stage.is_cooperative = stage.grid.empty() && cuda::width_of(stage.body).steps >= wide_;
+      if (stage.is_cooperative) divide_among_blocks(stage.body);
+    }
   }
   Staged take() {
     for (const Stage& stage : stages_)
       program_.body.insert(program_.body.end(), stage.body.begin(), stage.body.end());
-    return {std::move(program_), std::move(stages_)};
+    return {std::move(program_), std::move(stages_), wide_};
   }
 
  private:
@@ -92,8 +115,9 @@ class Staging {
           continue;
         }
       }
-      const bool is_short = is_open && product(grid) * width_of(s).steps < few;
-      if (codegen::runs_in_any_order(s) && !is_short) {
+      const bool is_short = is_open && product(grid) * width_of(s).steps < few,
+                 is_in_turn = grid.empty() && is_run_together(s, wide_);
+      if (codegen::runs_in_any_order(s) && !is_short && !is_in_turn) {
         is_open = false;
         std::vector<Stage::Axis> inner = grid;
         inner.push_back({s.value, s.steps});
@@ -136,13 +160,20 @@ class Staging {
     stage.body.push_back(std::move(s));
     for (const Value value : defined_by(stage.body.back())) made_in_[value] = stages_.size() - 1;
   }
+  // Where a statement says which numbers others know by it.
+  template <class S>
+  static auto definitions_of(S& s) {
+    std::vector<decltype(&s.value)> values;
+    if (s.kind == Kind::branch || s.kind == Kind::repeat || s.kind == Kind::loop)
+      for (auto& carry : s.carries)
+        values.push_back(s.kind == Kind::branch ? &carry.value : &carry.last);
+    else if (s.value >= 0)
+      values.push_back(&s.value);
+    return values;
+  }
   static std::vector<Value> defined_by(const Statement& s) {
     std::vector<Value> values;
-    if (s.kind == Kind::branch || s.kind == Kind::repeat || s.kind == Kind::loop)
-      for (const Statement::Carry& carry : s.carries)
-        values.push_back(s.kind == Kind::branch ? carry.value : carry.last);
-    else if (s.value >= 0)
-      values.push_back(s.value);
+    for (const Value* value : definitions_of(s)) values.push_back(*value);
     return values;
   }
 
@@ -205,12 +236,80 @@ class Staging {
     return place;
   }
 
+  // --- Cooperative stages ------------------------------------------------------------------------
+
+  // Of statements that blocks run together, what one block does as well is left to one.
+  void divide_among_blocks(Block& block) {
+    spread_combinations({}, block);
+    const std::int64_t few_for_blocks = std::min(narrow, wide_ / 4);
+    Block divided;
+    Block loops;  // that follow each other, for one block
+    const auto leave_loops = [&] {
+      if (loops.size() > 1) loops = {by_one_block(std::move(loops))};
+      divided.insert(divided.end(), std::make_move_iterator(loops.begin()),
+                     std::make_move_iterator(loops.end()));
+      loops.clear();
+    };
+    for (Statement& s : block) {
+      const bool is_loop = s.kind == Kind::copy || codegen::runs_in_any_order(s),
+                 is_narrow = width_of(s).steps < few_for_blocks && !is_straight(s);
+      if (is_loop && is_narrow) {
+        loops.push_back(std::move(s));
+        continue;
+      }
+      leave_loops();
+      if (!is_loop && stores(s) && (is_narrow || s.kind == Kind::combine)) {
+        leave_to_one_block(std::move(s), divided);
+        continue;
+      }
+      if (is_run_together(s, wide_))
+        for (Block& inner : s.blocks) divide_among_blocks(inner);
+      divided.push_back(std::move(s));
+    }
+    leave_loops();
+    block = std::move(divided);
+  }
+  static bool stores(const Statement& s) {
+    Effects effects;
+    effects.add(s);
+    return !effects.writes.empty();
+  }
+  Statement by_one_block(Block block) {
+    Statement loop = codegen::counting(program_, 1, block[0].source);
+    loop.is_apart = true;
+    loop.blocks[0] = std::move(block);
+    return loop;
+  }
+  // A statement that defines numbers: others find them in memory.
+  void leave_to_one_block(Statement s, Block& block) {
+    Block own, behind;
+    for (Value* value : definitions_of(s)) {
+      const DType dtype = program_.dtypes[std::size_t(*value)];
+      Statement load;
+      load.kind = Kind::load;
+      load.value = *value;
+      load.place.memory = add_memory(dtype, 1);
+      behind.push_back(load);
+      *value = codegen::define(program_, dtype);
+      Statement store;
+      store.kind = Kind::store;
+      store.operands = {*value};
+      store.place = load.place;
+      own.push_back(store);
+    }
+    own.insert(own.begin(), std::move(s));
+    block.push_back(by_one_block(std::move(own)));
+    block.insert(block.end(), behind.begin(), behind.end());
+  }
+
   // Combinations of long terms: the terms are a loop before, whose steps are a grid.
   void spread_combinations(const std::vector<Stage::Axis>& grid, Block& body) {
     if (product(grid) >= enough) return;
     for (std::size_t i = 0; i < body.size(); ++i) {
       if (body[i].kind != Kind::combine || body[i].operands.size() != 2) continue;
-      if (const Width width = width_of(body[i]); !width.is_deep || width.steps < enough) continue;
+      if (const Width width = width_of(body[i]);
+          !width.is_deep || width.steps < std::min(enough, wide_))
+        continue;
       Statement terms;
       terms.kind = Kind::repeat;
       terms.is_apart = true;
@@ -244,6 +343,7 @@ class Staging {
   }
 
   LoopProgram program_;
+  const std::int64_t wide_;
   std::vector<Stage> stages_;
   std::map<Value, Number> numbers_;       // that any stage may compute
   std::map<Value, std::size_t> made_in_;  // by what only one stage computes: which
@@ -265,6 +365,14 @@ Width width_of(const Block& block) {
 
 std::int64_t Stage::steps() const { return product(grid); }
 
-Staged stages_of(LoopProgram program) { return Staging(std::move(program)).take(); }
+Staged stages_of(LoopProgram program, std::int64_t fewest_of_cooperative) {
+  return Staging(std::move(program), fewest_of_cooperative).take();
+}
+
+bool is_run_together(const Statement& s, std::int64_t wide) {
+  if (s.kind == Kind::branch || is_in_order(s)) return true;
+  return codegen::runs_in_any_order(s) && s.steps < few_examples &&
+         has_wide_turns(s.blocks[0], wide);
+}
 
 }  // namespace plait::cuda

@@ -9,6 +9,10 @@
 //
 // Where a grid would be too small, loops in it and long combinations become grids of their own.
 // Numbers that a later stage uses are computed there again, or wait in memory.
+//
+// A stage without a grid is one block, in which the steps of a loop in order follow each other.
+// Where that leaves too much to a block, the stage is cooperative: as many blocks as there is room
+// for run it together, and meet where one of them needs what another has done.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,6 +27,7 @@ struct Stage {
   };
   std::vector<Axis> grid;
   codegen::Block body;
+  bool is_cooperative = false;
 
   std::int64_t steps() const;
 };
@@ -35,10 +40,19 @@ struct Width {
 };
 Width width_of(const codegen::Block& block);
 
+// One block takes longer over so many steps than blocks that meet.
+inline constexpr std::int64_t fewest_of_cooperative = 1 << 13;
+
 struct Staged {
   codegen::LoopProgram program;  // with more memory; its body is that of the stages
   std::vector<Stage> stages;
+  std::int64_t fewest_of_cooperative = cuda::fewest_of_cooperative;
 };
-Staged stages_of(codegen::LoopProgram program);
+Staged stages_of(codegen::LoopProgram program,
+                 std::int64_t fewest_of_cooperative = cuda::fewest_of_cooperative);
+
+// Whether the blocks of a cooperative stage run the statements in it together: not so where they
+// share its steps.
+bool is_run_together(const codegen::Statement& s, std::int64_t fewest_of_cooperative);
 
 }  // namespace plait::cuda

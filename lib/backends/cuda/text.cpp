@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "accesses.h"
 #include "codegen/effects.h"
 #include "codegen/scalar_text.h"
 #include "codegen/walk.h"
@@ -41,14 +42,17 @@ constexpr std::int64_t few_steps = 2048;
 // From so many steps on, that only compute, load and store, threads run several at once.
 constexpr std::int64_t many_steps = 1 << 20, unrolled = 4;
 
-enum class Team : std::uint8_t { thread, octet, block };
+// How many turns loops that may be endless take between looks whether to stop, by team: a look
+// takes a microsecond, and that of a block or a grid its threads take together.
+constexpr std::int64_t turns_between_looks[] = {1 << 16, 1 << 12, 1 << 10, 1 << 6};
 
-// Of a stage with a grid: whether neighbouring steps of its innermost axis read neighbouring
-// elements, while the steps of combinations go further.
-bool reads_columns(const Stage& stage) {
-  const Value inner = stage.grid.back().counter;
+enum class Team : std::uint8_t { thread, octet, block, grid };
+
+// Whether neighbouring steps of a counter read neighbouring elements, while the steps of
+// combinations go further.
+bool reads_columns(const Block& body, Value inner) {
   int columns = 0, rows = 0;
-  codegen::for_each_statement(stage.body, [&](const Statement& s) {
+  codegen::for_each_statement(body, [&](const Statement& s) {
     if (s.kind != Kind::combine) return;
     codegen::for_each_statement(s.blocks[0], [&](const Statement& load) {
       if (load.kind != Kind::load) return;
@@ -62,31 +66,40 @@ bool reads_columns(const Stage& stage) {
 }
 
 Team team_of(const Stage& stage) {
+  if (stage.is_cooperative) return Team::grid;
   const Width width = width_of(stage.body);
   if (stage.grid.empty()) return width.steps < fewest_of_octet ? Team::thread : Team::block;
   if (width.steps < fewest_of_octet) return Team::thread;
   const bool is_few = stage.steps() < few_steps;
-  if (reads_columns(stage) && !is_few) return Team::thread;
+  if (reads_columns(stage.body, stage.grid.back().counter) && !is_few) return Team::thread;
   return width.is_deep || (is_few && width.steps >= fewest_of_block) ? Team::block : Team::octet;
 }
 
 class KernelWriter {
  public:
-  KernelWriter(const LoopProgram& program, const Stage& stage, std::string_view name,
+  KernelWriter(const Staged& staged, const Stage& stage, std::string_view name,
                std::vector<const Statement*>& checks, bool is_guarded, Sizes sizes)
-      : program_(program), checks_(checks), team_(team_of(stage)), sizes_(sizes) {
-    for (const auto& [value, literal] : program.literals) literals_.emplace(value, literal);
+      : program_(staged.program),
+        wide_(staged.fewest_of_cooperative),
+        checks_(checks),
+        team_(team_of(stage)),
+        sizes_(sizes) {
+    for (const auto& [value, literal] : program_.literals) literals_.emplace(value, literal);
     result_.name = name;
+    result_.is_cooperative = stage.is_cooperative;
     result_.is_guarded = is_guarded;
     codegen::for_each_statement(stage.body, [&](const Statement& s) {
-      result_.has_checks |= s.kind == Kind::check;
-      for (const auto& pair : s.exchanged) moving_.insert(pair.begin(), pair.end());
+      result_.may_fail |= s.kind == Kind::check || s.kind == Kind::loop;
     });
     Effects effects;
     for (const Statement& s : stage.body) effects.add(s);
-    std::set<int> used(effects.reads.begin(), effects.reads.end());
-    used.insert(effects.writes.begin(), effects.writes.end());
+    const std::set<int> reads(effects.reads.begin(), effects.reads.end()),
+        writes(effects.writes.begin(), effects.writes.end());
+    std::set<int> used = reads;
+    used.insert(writes.begin(), writes.end());
     result_.memories.assign(used.begin(), used.end());
+    std::set_intersection(reads.begin(), reads.end(), writes.begin(), writes.end(),
+                          std::inserter(changing_, changing_.end()));
     choose_blocks(stage);
     write_kernel(stage);
   }
@@ -173,7 +186,11 @@ class KernelWriter {
 
   void choose_blocks(const Stage& stage) {
     const std::int64_t members = team_ == Team::thread ? 1 : team_ == Team::octet ? lanes : 0;
-    if (stage.grid.empty()) {
+    if (team_ == Team::grid) {
+      const std::int64_t width = width_of(stage.body).steps;
+      result_.threads = int(std::clamp<std::int64_t>(width / 4 / 32 * 32, 32, threads_of_block));
+      result_.blocks = std::max<std::int64_t>(2, (width + result_.threads - 1) / result_.threads);
+    } else if (stage.grid.empty()) {
       result_.threads = team_ == Team::thread ? 1 : threads_of_block;
     } else if (members == 0) {
       result_.threads = threads_of_block;
@@ -196,6 +213,10 @@ class KernelWriter {
   void write_kernel(const Stage& stage) {
     indent_ = "  ";
     if (result_.is_guarded) line("if (failed[0] != 0) return;");
+    if (team_ == Team::grid)
+      line(
+          "const long thread = (long)blockIdx.x * blockDim.x + threadIdx.x, "
+          "threads = (long)gridDim.x * blockDim.x;");
     if (stage.grid.empty())
       write_in_order(stage.body, team_);
     else
@@ -211,14 +232,17 @@ class KernelWriter {
     for (const int memory : result_.memories) {
       const Memory& m = program_.memories[std::size_t(memory)];
       const char* const kind = m.space == Memory::Space::operand ? "In<"
-                               : moving_.contains(memory)        ? "Moving<"
+                               : changing_.contains(memory)      ? "InOut<"
                                                                  : "Out<";
       add(kind + type_text(m.dtype) + "> m" + number(memory));
     }
-    if (result_.is_guarded || result_.has_checks) add("Out<int> failed");
-    if (result_.has_checks) add("Failure* failure, int call_step");
+    if (result_.is_cooperative) add("Grid* grid");
+    if (result_.is_guarded || result_.may_fail) add("Out<int> failed");
+    if (result_.may_fail) add("Failure* failure, int call_step");
     for (std::size_t i = 0; i < result_.sizes.size(); ++i) add("long n" + number(std::int64_t(i)));
-    std::string comment = stage.grid.empty() ? "// once" : "// ";
+    std::string comment = stage.is_cooperative ? "// once, by all blocks"
+                          : stage.grid.empty() ? "// once"
+                                               : "// ";
     if (!stage.grid.empty() && sizes_ == Sizes::written)
       comment += number(stage.steps()) + (stage.steps() == 1 ? " step, by " : " steps, by ");
     if (!stage.grid.empty()) comment += teams[int(team_)];
@@ -286,33 +310,42 @@ class KernelWriter {
   // --- Teams -------------------------------------------------------------------------------------
 
   static std::string rank(Team team) {
-    return team == Team::thread ? "0" : team == Team::octet ? "(threadIdx.x & 7u)" : "threadIdx.x";
+    static constexpr const char* texts[] = {"0", "(threadIdx.x & 7u)", "threadIdx.x", "thread"};
+    return texts[int(team)];
   }
   static std::string members(Team team) {
-    return team == Team::thread ? "1" : team == Team::octet ? "8" : "blockDim.x";
+    static constexpr const char* texts[] = {"1", "8", "blockDim.x", "threads"};
+    return texts[int(team)];
+  }
+  // Of smaller teams in a team: the number of this one, and how many there are.
+  static std::string rank(Team inner, Team team) {
+    if (inner == Team::octet) return team == Team::grid ? "thread / 8" : "threadIdx.x / 8u";
+    return inner == Team::block ? "blockIdx.x" : rank(team);
+  }
+  static std::string members(Team inner, Team team) {
+    if (inner == Team::octet) return team == Team::grid ? "threads / 8" : "blockDim.x / 8u";
+    return inner == Team::block ? "gridDim.x" : members(team);
   }
   void meet(Team team) {
-    if (team == Team::octet) line("__syncwarp(octet());");
-    if (team == Team::block) line("__syncthreads();");
+    static constexpr const char* texts[] = {"", "__syncwarp(octet());", "__syncthreads();",
+                                            "sync_grid(grid);"};
+    if (team != Team::thread) line(texts[int(team)]);
   }
 
   // What members of a team have read and written since they met; apart, what the first of them has
   // written alone.
   struct Pending {
-    std::set<int> reads, writes, stores;
+    std::vector<Region> reads, writes, stores;
     bool is_empty() const { return reads.empty() && writes.empty() && stores.empty(); }
-    bool conflicts(const Effects& effects, bool is_store) const {
-      const auto is_in = [](const std::set<int>& set, const std::vector<int>& memories) {
-        return std::any_of(memories.begin(), memories.end(),
-                           [&](int memory) { return set.contains(memory); });
-      };
-      return is_in(writes, effects.reads) || is_in(stores, effects.reads) ||
-             is_in(writes, effects.writes) || is_in(reads, effects.writes) ||
-             (!is_store && is_in(stores, effects.writes));
+    bool conflicts(const Accesses& next, bool is_store) const {
+      return may_share(writes, next.reads) || may_share(stores, next.reads) ||
+             may_share(writes, next.writes) || may_share(reads, next.writes) ||
+             (!is_store && may_share(stores, next.writes));
     }
-    void add(const Effects& effects, bool is_store) {
-      reads.insert(effects.reads.begin(), effects.reads.end());
-      (is_store ? stores : writes).insert(effects.writes.begin(), effects.writes.end());
+    void add(const Accesses& next, bool is_store) {
+      reads.insert(reads.end(), next.reads.begin(), next.reads.end());
+      auto& to = is_store ? stores : writes;
+      to.insert(to.end(), next.writes.begin(), next.writes.end());
     }
   };
 
@@ -323,18 +356,22 @@ class KernelWriter {
   }
   void write_in_order(const Block& block, Team team, Pending& pending) {
     for (const Statement& s : block) {
-      Effects effects;
-      effects.add(s);
+      if (team == Team::thread) {
+        write(s, team);
+        continue;
+      }
+      const Accesses accesses(s);
       const bool is_store = s.kind == Kind::store;
-      if (team != Team::thread && pending.conflicts(effects, is_store)) {
+      if (pending.conflicts(accesses, is_store)) {
         meet(team);
         pending = {};
       }
       write(s, team);
-      if (s.kind == Kind::repeat && !codegen::runs_in_any_order(s) && !effects.writes.empty())
+      if (s.kind == Kind::repeat && !codegen::runs_in_any_order(s) && !accesses.writes.empty() &&
+          s.exchanged.empty())
         pending = {};  // its steps end with a meeting
       else
-        pending.add(effects, is_store);
+        pending.add(accesses, is_store);
     }
   }
   // The same for the steps of a loop that runs in order: the next one may use what this one has.
@@ -361,7 +398,7 @@ class KernelWriter {
       case Kind::copy:
         return write_copy(s, team);
       case Kind::check:
-        return write_check(s);
+        return write_check(s, team);
       case Kind::repeat:
         return codegen::runs_in_any_order(s) ? write_shared(s, team) : write_repeat(s, team);
       case Kind::combine:
@@ -380,14 +417,14 @@ class KernelWriter {
     line(team == Team::thread ? text : "if (" + rank(team) + " == 0) " + text);
   }
 
-  void write_check(const Statement& s) {
+  void write_check(const Statement& s, Team team) {
     checks_.push_back(&s);
     const std::string index = name(s.operands[0]);
     in_braces("if (" + index + " < " + size(s.low) + " || " + index + " > " + size(s.high) + ")",
               [&] {
-                line("failed[0] = 1;");
-                line("fail(failure, call_step, " + number(std::int64_t(checks_.size())) + ", " +
-                     index + ");");
+                line((team == Team::thread ? "" : "if (" + rank(team) + " == 0) ") +
+                     "fail(failed, failure, call_step, " + number(std::int64_t(checks_.size())) +
+                     ", " + index + ");");
                 line((leave_ ? leave_->leave : "return") + std::string(";"));
               });
   }
@@ -432,6 +469,14 @@ class KernelWriter {
     if (team == Team::thread) return team;
     const Width width = width_of(loop.blocks[0]);
     const bool is_wide = width.steps >= fewest_of_octet;
+    if (team == Team::grid) {
+      if (is_run_together(loop, wide_)) return team;
+      const bool is_few = loop.steps < few_steps;
+      if (loop.steps == 1) return Team::block;
+      if (!is_wide || (reads_columns(loop.blocks[0], loop.value) && !is_few)) return Team::thread;
+      return width.is_deep || (is_few && width.steps >= fewest_of_block) ? Team::block
+                                                                         : Team::octet;
+    }
     if (team == Team::octet) return is_wide && loop.steps < lanes ? team : Team::thread;
     if (!is_wide) return Team::thread;
     const bool are_few = loop.steps * lanes < result_.threads;
@@ -450,25 +495,27 @@ class KernelWriter {
     // Loops in each other that threads share are one loop.
     const Statement* innermost = &s;
     std::vector<const Statement*> nest{&s};
-    while (inner == Team::thread && innermost->blocks[0].size() == 1 &&
+    while (innermost->blocks[0].size() == 1 &&
            codegen::runs_in_any_order(innermost->blocks[0][0])) {
       innermost = &innermost->blocks[0][0];
       nest.push_back(innermost);
     }
-    if (nest.size() > 1) {
+    const bool is_nest_of_threads =
+        inner == Team::thread ||
+        (team == Team::grid && width_of(innermost->blocks[0]).steps < fewest_of_octet);
+    if (nest.size() > 1 && is_nest_of_threads) {
       std::vector<std::int64_t> shape;
       for (const Statement* loop : nest) shape.push_back(loop->steps);
       return for_each_element(shape, team, [&](const std::vector<std::string>& indices) {
         for (std::size_t i = 0; i < nest.size(); ++i)
           line("const long " + name(nest[i]->value) + " = " + indices[i] + ";");
         const Enclosing loop(*this, "continue");
-        write_in_order(innermost->blocks[0], inner);
+        write_in_order(innermost->blocks[0], Team::thread);
       });
     }
-    const std::string teams = inner == Team::octet ? "blockDim.x / 8u" : members(team);
-    const std::string first = inner == Team::octet ? "threadIdx.x / 8u" : rank(team);
-    in_braces("for (long " + name(s.value) + " = " + first + "; " + name(s.value) + " < " +
-                  size(s.steps) + "; " + name(s.value) + " += " + teams + ")",
+    in_braces("for (long " + name(s.value) + " = " + rank(inner, team) + "; " + name(s.value) +
+                  " < " + size(s.steps) + "; " + name(s.value) + " += " + members(inner, team) +
+                  ")",
               [&] {
                 const Enclosing loop(*this, "continue");
                 write_in_order(s.blocks[0], inner);
@@ -492,7 +539,7 @@ class KernelWriter {
   }
   void write_while(const Statement& s, Team team) {
     begin(s);
-    in_braces("while (true)", [&] {
+    in_braces("for (unsigned turn = 1;; ++turn)", [&] {
       const Enclosing loop(*this, "break");
       Pending pending;
       write_in_order(s.blocks[0], team, pending);
@@ -500,8 +547,20 @@ class KernelWriter {
       write_in_order(s.blocks[1], team, pending);
       meet_behind({&s.blocks[0], &s.blocks[1]}, team, pending);
       end_step(s);
+      look_after(turns_between_looks[int(team)], "turn", team);
     });
     end(s, team);
+  }
+  // Ends a loop that the host wants to stop; members of a team agree about it.
+  void look_after(std::int64_t turns, const std::string& turn, Team team) {
+    static constexpr const char* agreed[] = {"", "from_first_lane(", "from_first_thread(",
+                                             "from_first_block("};
+    std::string wanted = "is_stopped(failed, failure, call_step)";
+    if (team == Team::block || team == Team::grid) wanted = rank(team) + " == 0 && " + wanted;
+    if (team != Team::thread)
+      wanted = agreed[int(team)] + wanted + (team == Team::grid ? ", grid)" : ")");
+    line("if (" + turn + " % " + number(turns) + " == 0 && " + wanted + ") " +
+         (team == team_ ? "return;" : "break;"));
   }
 
   std::string is_swapped(const Statement& s) const {
@@ -532,11 +591,16 @@ class KernelWriter {
   void end(const Statement& s, Team team) {
     if (!s.exchanged.empty())
       in_braces("if (" + is_swapped(s) + ")", [&] {
-        meet(team);
+        if (s.kind == Kind::loop && touches_memory(s.blocks[0])) meet(team);
         for (std::size_t i = 0; i < s.exchanged.size(); ++i) write_home(s, i, team);
-        meet(team);
       });
     for (const Statement::Carry& carry : s.carries) define(carry.last, name(carry.value));
+  }
+  static bool touches_memory(const Block& block) {
+    return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+      const Accesses accesses(s);
+      return !accesses.reads.empty() || !accesses.writes.empty();
+    });
   }
   // What two memories hold changes places, once they have theirs again.
   void write_home(const Statement& s, std::size_t pair, Team team) {
@@ -594,6 +658,7 @@ class KernelWriter {
   }
 
   void write_combine(const Statement& s, Team team) {
+    if (team == Team::grid) team = Team::block;  // each block all of it
     if (s.is_in_order) return combine_in_order(s, team);
     if (team == Team::thread) return combine_by_thread(s);
     if (team == Team::octet) return combine_by_octet(s);
@@ -766,13 +831,14 @@ class KernelWriter {
   }
 
   const LoopProgram& program_;
+  const std::int64_t wide_;
   std::vector<const Statement*>& checks_;
   const Team team_;
   const Sizes sizes_;
   KernelText result_;
   std::unordered_map<Value, Literal> literals_;
   std::unordered_map<const Statement*, std::int64_t> homes_;  // by loop that exchanges memories
-  std::set<int> moving_;                                      // memories that change places
+  std::set<int> changing_;                                    // memories that are read and written
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
   std::set<DType> totals_;
   std::string indent_;
@@ -788,9 +854,8 @@ ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes) {
   bool has_failed = false;  // an earlier kernel may have
   for (const Stage& stage : staged.stages) {
     const std::string own = std::string(name) + "_" + std::to_string(text.kernels.size());
-    text.kernels.push_back(
-        KernelWriter(staged.program, stage, own, text.checks, has_failed, sizes).take());
-    has_failed |= text.kernels.back().has_checks;
+    text.kernels.push_back(KernelWriter(staged, stage, own, text.checks, has_failed, sizes).take());
+    has_failed |= text.kernels.back().may_fail;
   }
   return text;
 }

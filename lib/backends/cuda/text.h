@@ -6,6 +6,12 @@
 // combination has a lane for each of its eight parts, so that sums have the bits that they have on
 // a CPU.
 //
+// A cooperative stage is run by all its blocks, the grid, as one team. Every thread computes the
+// numbers that are not a loop's, so that all agree how often it runs; combinations are a block's,
+// each for itself.
+//
+// Loops whose end is not known look now and then whether the host wants them to stop.
+//
 //   // 1000 steps, by octets
 //   extern "C" __global__ void stage_0(In<float> m0, Out<float> m1) {
 //     for (long step = team; step < 1000; step += teams) {
@@ -25,13 +31,16 @@ struct KernelText {
   std::string name;
   std::string text;           // its function
   std::vector<int> memories;  // its first parameters, by number
-  // Further parameters: a word of the program, whether any kernel has failed, if it is guarded by
-  // that or has checks; with checks, the failure of the call and its step; and the sizes.
-  bool has_checks = false, is_guarded = false;
+  // Further parameters: where the blocks of a cooperative one meet; a word of the program, whether
+  // any kernel has failed, if it is guarded by that or may fail; if it may, the failure of the call
+  // and its step; and the sizes.
+  bool is_cooperative = false, may_fail = false, is_guarded = false;
   std::vector<std::int64_t> sizes;
-  int threads = 256;  // of a block
-  std::int64_t blocks = 1;
+  int threads = 256;        // of a block
+  std::int64_t blocks = 1;  // of a cooperative one: at most
 };
+// The code of a failure that is no check's: the host wanted it to stop.
+inline constexpr int stopped_code = -1;
 struct ProgramText {
   std::vector<KernelText> kernels;  // in the order in which they run
   // Of the checks of a program, by the code with which they fail, less one.

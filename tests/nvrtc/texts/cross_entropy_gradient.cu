@@ -12,8 +12,7 @@ extern "C" __global__ void cross_entropy_gradient0_0(In<int> m0, Out<int> failed
     const int v8 = v6 ? v7 : v5;
     const long v9 = long(v8);
     if (v9 < 0 || v9 > 999) {
-      failed[0] = 1;
-      fail(failure, call_step, 1, v9);
+      fail(failed, failure, call_step, 1, v9);
       continue;
     }
   }

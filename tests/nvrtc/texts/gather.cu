@@ -42,8 +42,7 @@ extern "C" __global__ void gather0_0(In<int> m0, Out<int> failed, Failure* failu
       const int v20 = v18 ? v19 : v17;
       const long v21 = long(v20);
       if (v21 < 0 || v21 > 9999) {
-        failed[0] = 1;
-        fail(failure, call_step, 1, v21);
+        if (threadIdx.x == 0) fail(failed, failure, call_step, 1, v21);
         continue;
       }
     }

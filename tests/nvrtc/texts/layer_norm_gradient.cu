@@ -4,7 +4,7 @@
 #include <plait/lanes.h>
 
 // 8192 steps, by octets
-extern "C" __global__ void layer_norm_gradient0_0(In<float> m0, In<float> m1, Out<float> m2, Out<float> m3, Out<float> m4) {
+extern "C" __global__ void layer_norm_gradient0_0(In<float> m0, In<float> m1, InOut<float> m2, Out<float> m3, Out<float> m4) {
   for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 8192u; step += gridDim.x * blockDim.x / 8u) {
     const long v1 = step;
     float part_of_v4 = 0.0f;

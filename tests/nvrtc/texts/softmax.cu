@@ -4,7 +4,7 @@
 #include <plait/lanes.h>
 
 // 4096 steps, by octets
-extern "C" __global__ void softmax0_0(In<float> m0, Out<float> m1, Out<float> m2) {
+extern "C" __global__ void softmax0_0(In<float> m0, InOut<float> m1, Out<float> m2) {
   for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 4096u; step += gridDim.x * blockDim.x / 8u) {
     const long v1 = step;
     float part_of_v4 = -HUGE_VALF;

@@ -149,7 +149,7 @@ using In = on_cpu::Constant<T>;
 template <class T>
 using Out = on_cpu::Pointer<T>;
 template <class T>
-using Moving = Out<T>;
+using InOut = Out<T>;
 
 #define SHARED(T, name, count)                                            \
   static const char name##_key = 0;                                       \
@@ -243,23 +243,49 @@ void store4(Out<T> memory, long i, const Four<T>& four) {
 struct Failure {
   int step;
   int code;
-  long values[7];
+  long values[6];
+  long stop;
 };
-inline void fail(Failure* failure, int step, int code, long value) {
-  const auto at = [failure](auto Failure::* member) {
-    return std::bit_cast<unsigned long>(&(failure->*member));
-  };
-  if (atomicCAS(on_cpu::Pointer<int>{at(&Failure::step)}, 0, -1) != 0) return;
-  on_cpu::store<int>(at(&Failure::code), code);
-  on_cpu::store<long>(at(&Failure::values), value);
+namespace on_cpu {
+template <class T>
+Pointer<T> pointer_to(T& member) {
+  return {std::bit_cast<unsigned long>(&member)};
+}
+}  // namespace on_cpu
+inline void fail(Out<int> failed, Failure* failure, int step, int code, long value) {
+  atomicExch(failed, 1);
+  if (atomicCAS(on_cpu::pointer_to(failure->step), 0, -1) != 0) return;
+  *on_cpu::pointer_to(failure->code) = code;
+  *on_cpu::pointer_to(failure->values[0]) = value;
   __threadfence_system();
-  atomicExch(on_cpu::Pointer<int>{at(&Failure::step)}, step);
+  atomicExch(on_cpu::pointer_to(failure->step), step);
+}
+inline bool is_stopped(Out<int> failed, Failure* failure, int step) {
+  const auto changing = [](auto& member) {
+    return __atomic_load_n(on_cpu::atomic(on_cpu::pointer_to(member)), __ATOMIC_ACQUIRE);
+  };
+  if (changing(failure->stop) != 0) fail(failed, failure, step, -1, 0);
+  return changing(failure->step) != 0;
+}
+inline bool from_first_thread(bool x) {
+  SHARED(bool, said, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) said[0] = x;
+  __syncthreads();
+  return said[0];
 }
 
 // The whole grid meets in the machine; the memory is only looked at.
 struct Grid {
   unsigned arrived, meetings;
+  unsigned said;
 };
 inline void sync_grid(Grid* grid, on_cpu::Site site = {__builtin_FILE(), __builtin_LINE()}) {
   plait_kernel_machine->sync_grid(std::bit_cast<unsigned long>(grid), site);
+}
+inline bool from_first_block(bool x, Grid* grid) {
+  sync_grid(grid);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *on_cpu::pointer_to(grid->said) = x;
+  sync_grid(grid);
+  return *on_cpu::pointer_to(grid->said) != 0;
 }

@@ -10,14 +10,15 @@
 #define HUGE_VALF __builtin_bit_cast(float, 0x7f800000u)
 #define HUGE_VAL __builtin_bit_cast(double, 0x7ff0000000000000ul)
 
-// Memory of the device: operands, and what is written, which lies in nothing else; and what is
-// written and changes places with other memory.
+// Memory of the device: operands, and what is written, which lies in nothing else. What is written
+// and read too may be what other threads have written, or changes places with other memory: no
+// value of it is known without a load.
 template <class T>
 using In = const T* __restrict__;
 template <class T>
 using Out = T* __restrict__;
 template <class T>
-using Moving = T*;
+using InOut = T*;
 
 #define SHARED(T, name, count)                                              \
   __shared__ __align__(16) unsigned char name##_bytes[sizeof(T) * (count)]; \
@@ -37,24 +38,41 @@ void store4(T* memory, long i, const Four<T>& four) {
   *reinterpret_cast<Four<T>*>(memory + i) = four;
 }
 
-// Where a kernel leaves word that it has failed: as in plait/run/kernel.h.
+// Where a kernel leaves word that it has failed: as in plait/run/kernel.h. The host writes the last
+// one of values there when it wants the kernels of a call to stop (run/stop.h).
 struct Failure {
   int step;
   int code;
-  long values[7];
+  long values[6];
+  long stop;
 };
-// The first failure of a call counts. step: 1 + the number of the step.
-inline void fail(Failure* failure, int step, int code, long value) {
+// The first failure of a call counts. failed: of the program. step: 1 + the number of the step.
+inline void fail(Out<int> failed, Failure* failure, int step, int code, long value) {
+  atomicExch(failed, 1);
   if (atomicCAS(&failure->step, 0, -1) != 0) return;
   failure->code = code;
   failure->values[0] = value;
   __threadfence_system();
   atomicExch(&failure->step, step);
 }
+// Whether a loop that may be endless is to stop: the host wants it, or the call has failed.
+inline bool is_stopped(Out<int> failed, Failure* failure, int step) {
+  if (*(volatile long*)&failure->stop != 0) fail(failed, failure, step, -1, 0);
+  return *(volatile int*)&failure->step != 0;
+}
+// What thread 0 of the block says.
+inline bool from_first_thread(bool x) {
+  __shared__ bool said;
+  __syncthreads();
+  if (threadIdx.x == 0) said = x;
+  __syncthreads();
+  return said;
+}
 
 // Where the blocks of a cooperative launch meet; zeros before the first meeting.
 struct Grid {
   unsigned arrived, meetings;
+  unsigned said;
 };
 inline void sync_grid(Grid* grid) {
   __syncthreads();
@@ -71,4 +89,11 @@ inline void sync_grid(Grid* grid) {
     __threadfence();
   }
   __syncthreads();
+}
+// What thread 0 of block 0 says.
+inline bool from_first_block(bool x, Grid* grid) {
+  sync_grid(grid);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *(volatile unsigned*)&grid->said = x;
+  sync_grid(grid);
+  return *(volatile unsigned*)&grid->said != 0;
 }
