@@ -311,6 +311,53 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("jit with a device runs there, wherever what moves by itself lies") {
+  const standin::Quiet quiet;
+  const Array w = ramp({4}), x = ramp({4});
+  const auto body = [w](const Array& x, const Array& scale) {
+    return x * scale + w + lax::iota(DType::float32, {4}, 0);
+  };
+  const Array expected = body(x, 2.0);
+  for (const Device device : both) {
+    const auto f = jit(body, {.device = device});
+    const Array there = device_put(x, device);
+    CHECK(device_of(f(there, 2.0)) == device);
+    CHECK(same_bits(f(there, 2.0), expected));
+    CHECK(same_bits(jit(body)(there, 2.0), expected));  // there too, what is captured moves
+    // Numbers alone are no device's.
+    const Array numbers = lax::iota(DType::float32, {4}, 0);
+    CHECK(device_of(f(numbers, 2.0)) == device);
+    CHECK(same_bits(f(numbers, 2.0), body(numbers, 2.0)));
+    CHECK(device_of(jit([] { return lax::iota(DType::float32, {3}, 0); }, {.device = device})()) ==
+          device);
+    const auto of_struct = jit([](const std::pair<Array, double>& p) { return p.first * p.second; },
+                               {.device = device});
+    CHECK(same_bits(of_struct({there, 3.0}), x * 3.0));
+    Array result;
+    f.run_into(result, there, 2.0);
+    const void* const memory = result.buffer().placed().data;
+    f.run_into(result, there, 2.0);
+    CHECK(result.buffer().placed().data == memory);
+    CHECK(same_bits(result, expected));
+    const auto twice = jit([](const Array& x) { return x * 2.0; }, {.device = device});
+    twice.compile_for(there);
+    CHECK(same_bits(twice(there), x * 2.0));
+    const auto loss = [&](const Array& x) { return lax::reduce_sum(f(x, 2.0), std::vector{0}); };
+    CHECK(same_bits(grad(loss)(there), numpy::full({4}, 2.0F)));
+    CHECK(same_bits(vmap(jit([](const Array& x) { return x * x; }, {.device = device}))(there),
+                    x * x));
+    CHECK(problem_and_fix<BackendError>([&] { f(x, 2.0); }) ==
+          "f: argument 0, " + x.aval().to_string() +
+              ", lies on cpu:0, and jit was given the device " + device.to_string() +
+              " | move it: device_put(x, \"" + device.to_string() + "\"), or leave out the device");
+  }
+  const auto on_host = jit([](const Array& x) { return x + 1.0; }, {.device = Device{}});
+  CHECK(same_bits(on_host(x), x + 1.0));
+  CHECK(problem_and_fix<BackendError>([&] {
+          on_host(device_put(x, standin::lazy()));
+        }).find("lies on standin:0") != std::string::npos);
+}
+
 TEST_CASE("memory that runs out at any point loses nothing") {
   const standin::Quiet quiet;
   const Device device = standin::lazy();
