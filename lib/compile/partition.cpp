@@ -164,12 +164,18 @@ class Partitioner {
       for (int producer : producers) join(backend, order_.find(producer), order_.find(mine));
   }
 
+  bool is_preferred(const Backend* one, const Backend* other) const {
+    return std::find(backends_.begin(), backends_.end(), one) <
+           std::find(backends_.begin(), backends_.end(), other);
+  }
+
   void join(const Backend* backend, int producer, int consumer) {
     if (producer == consumer) return;
     Work &a = work_[producer], &b = work_[consumer];
     if (a.group.is_input_free != b.group.is_input_free) return;
     if (a.group.backend != backend || (b.group.equations.size() > 1 && b.group.backend != backend))
       return;
+    if (is_preferred(b.group.backend, backend)) return;  // it has claimed the equation
     const bool through_views =
         std::any_of(b.seen_through.begin(), b.seen_through.end(),
                     [&](int group) { return order_.find(group) == producer; });

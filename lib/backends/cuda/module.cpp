@@ -6,6 +6,7 @@
 
 #include "backend.h"
 #include "cublaslt/backend.h"
+#include "cudnn/backend.h"
 #include "driver.h"
 
 namespace plait::cuda {
@@ -19,6 +20,8 @@ bool is_left_out(const char* variable) {
 bool register_cuda() {
   if (is_left_out("PLAIT_CUDA") || !register_cuda_driver()) return false;
   if (!is_left_out("PLAIT_CUBLASLT")) register_backend(make_product_backend(), Preference::library);
+  if (!is_left_out("PLAIT_CUDNN"))
+    register_backend(make_convolution_backend(), Preference::library);
   return register_backend(make_backend(), Preference::loops);
 }
 

@@ -18,9 +18,6 @@ constexpr std::size_t most_added = 2;  // an array and a row
 
 bool is_16_bit(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-// Whether the library has epilogues of rows, and relu.
-bool takes_row(DType dtype) { return is_16_bit(dtype) || dtype == DType::float32; }
-
 // A number, as 16-bit floats round it too.
 bool is_about(const Atom& atom, double number) {
   constexpr double rounding = 0.004;
@@ -31,20 +28,19 @@ bool is_about(const Atom& atom, double number) {
 // Finds what follows, equation by equation, and appends it to an epilogue.
 class Follower {
  public:
-  Follower(const JaxprData& program, std::span<const int> uses, int product, Rows rows)
-      : program_(program), uses_(uses), next_(product + 1), rows_(rows) {
-    found_.result = program.equations[std::size_t(product)].outputs[0];
+  Follower(const JaxprData& program, std::span<const int> uses, int first, Rows rows,
+           const Epilogues& taken)
+      : program_(program), uses_(uses), next_(first + 1), rows_(rows), taken_(taken) {
+    found_.result = program.equations[std::size_t(first)].outputs[0];
   }
 
   Epilogue run() {
-    const DType dtype = program_.aval(found_.result).dtype;
-    if (!is_inexact(dtype)) return found_;
-    if (!is_complex(dtype)) add_scale();
+    if (!is_inexact(program_.aval(found_.result).dtype)) return found_;
+    if (taken_.scales) add_scale();
     while (found_.added.size() < most_added && add_operand()) {
     }
-    if (takes_row(dtype)) add_relu();
-    // The library may take tanh less exactly than float32 has it.
-    if (is_16_bit(dtype) && found_.activation == Activation::none) add_gelu();
+    if (taken_.relu_keeps_nan) add_relu();
+    if (taken_.has_gelu && found_.activation == Activation::none) add_gelu();
     return found_;
   }
 
@@ -106,19 +102,19 @@ class Follower {
       if (std::find(e.outputs.begin(), e.outputs.end(), var) != e.outputs.end()) return &e;
     return nullptr;
   }
-  // Whether it repeats a row, in the columns of the product.
+  // Whether it repeats a row, which may have axes of size 1 besides.
   bool is_row(const Equation& repeated) const {
-    if (!repeated.inputs[0].is_var() || !takes_row(program_.aval(found_.result).dtype))
-      return false;
+    const std::vector<int>&axes = taken_.row_axes, dims = repeated.params.ints("dims");
+    if (!repeated.inputs[0].is_var() || axes.empty()) return false;
     const Shape &whole = program_.aval(repeated.outputs[0]).shape,
                 &row = program_.aval(repeated.inputs[0]).shape;
-    const int columns = num_columns_of(program_, equation(next_ - 1)),
-              first = whole.rank() - columns;
-    const std::vector<int> dims = repeated.params.ints("dims");
-    if (columns == 0 || row.rank() != columns) return false;
-    for (int i = 0; i < columns; ++i)
-      if (dims[std::size_t(i)] != first + i || !(row[i] == whole[first + i])) return false;
-    return true;
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (found < axes.size() && dims[i] == axes[found] && row[int(i)] == whole[dims[i]])
+        ++found;
+      else if (!(row[int(i)] == Dim(1)))
+        return false;
+    return found == axes.size();
   }
 
   // max(x, 0), or 0 where x <= 0.
@@ -128,7 +124,7 @@ class Follower {
     if (index < 0) return;
     const Equation& first = equation(index);
     if (*first.primitive == max_p && is_read_once(x)) {
-      if (!is_about(other_than(x, first), 0) || !relu_keeps_nan()) return;
+      if (!is_about(other_than(x, first), 0) || !taken_.relu_keeps_nan()) return;
       found_.activation = Activation::relu;
       return accept(index);
     }
@@ -140,7 +136,7 @@ class Follower {
     if (second < 0 || !(*equation(second).primitive == select_p)) return;
     const std::vector<Atom>& inputs = equation(second).inputs;
     if (!(inputs[0] == Atom(first.outputs[0])) || !is_about(inputs[1], 0) ||
-        !(inputs[2] == Atom(x)) || !relu_keeps_nan())
+        !(inputs[2] == Atom(x)) || !taken_.relu_keeps_nan())
       return;
     found_.activation = Activation::relu;
     accept(index);
@@ -192,6 +188,7 @@ class Follower {
   const std::span<const int> uses_;
   const int next_;  // behind the product
   const Rows rows_;
+  const Epilogues& taken_;
   Epilogue found_;
 };
 
@@ -214,8 +211,24 @@ std::vector<int> count_uses(const JaxprData& program) {
   return uses;
 }
 
+Epilogue epilogue_of(const JaxprData& program, std::span<const int> uses, int equation, Rows rows,
+                     const Epilogues& taken) {
+  return Follower(program, uses, equation, rows, taken).run();
+}
+
 Epilogue epilogue_of(const JaxprData& program, std::span<const int> uses, int product, Rows rows) {
-  return Follower(program, uses, product, rows).run();
+  const Equation& equation = program.equations[std::size_t(product)];
+  const Aval& result = program.aval(equation.outputs[0]);
+  Epilogues taken;
+  taken.scales = !is_complex(result.dtype);
+  if (is_16_bit(result.dtype) || result.dtype == DType::float32) {
+    for (int i = num_columns_of(program, equation); i > 0; --i)
+      taken.row_axes.push_back(result.rank() - i);
+    taken.relu_keeps_nan = relu_keeps_nan;
+  }
+  // The library may take tanh less exactly than float32 has it.
+  taken.has_gelu = is_16_bit(result.dtype);
+  return epilogue_of(program, uses, product, rows, taken);
 }
 
 }  // namespace plait::cuda

@@ -21,10 +21,21 @@ struct Epilogue {
   Var result;  // what is computed so far, the product or what the last equation makes
 };
 
-// All that follows the product of an equation and may be its epilogue. uses: of every var of the
-// program. Of what is added, the program tells whether it is a row; in a group, whose operands come
-// from elsewhere, that was found before.
+// What a library takes behind an equation: numbers before anything is added, arrays of the result's
+// shape, rows that lie along axes of the result (none: no rows), relu and gelu.
+struct Epilogues {
+  bool scales = false;
+  std::vector<int> row_axes;
+  bool (*relu_keeps_nan)() = nullptr;  // asked where a relu follows; null: it takes none
+  bool has_gelu = false;
+};
+// All that follows an equation and may be its epilogue. uses: of every var of the program. Of what
+// is added, the program tells whether it is a row; in a group, whose operands come from elsewhere,
+// that was found before.
 enum class Rows { known, found_before };
+Epilogue epilogue_of(const JaxprData& program, std::span<const int> uses, int equation, Rows rows,
+                     const Epilogues& taken);
+// Of a product.
 Epilogue epilogue_of(const JaxprData& program, std::span<const int> uses, int product, Rows rows);
 std::vector<int> count_uses(const JaxprData& program);
 

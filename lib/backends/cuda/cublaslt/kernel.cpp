@@ -11,9 +11,8 @@
 
 #include "backends/cuda/cublaslt/epilogue.h"
 #include "backends/cuda/driver.h"
-#include "backends/cuda/kernel.h"
+#include "backends/cuda/rest.h"
 #include "backends/cuda/work.h"
-#include "codegen/lower.h"
 #include "compile/loop_programs.h"
 
 namespace plait::cuda {
@@ -75,8 +74,8 @@ class ProductKernel final : public Kernel {
     for (Operand* operand : {&operands_[0], &operands_[1], &added_})
       if (operand->input >= 0 && operand->is_copied)
         operand->at = frame_.add(num_elements(operand->shape) * size_of(dtype_of(operand->input)));
-    if (rest_) {
-      between_ = frame_.add(num_elements(result_.shape) * size_of(result_.dtype));
+    if (!rest_->is_empty()) {
+      between_ = frame_.add(rest_->bytes_between());
       rest_at_ = frame_.add(rest_->scratch_bytes());
     }
   }
@@ -98,7 +97,7 @@ class ProductKernel final : public Kernel {
     memory.rhs = place(operands_[1]);
     memory.added = place(added_);
     if (bias_ >= 0) memory.bias = inputs[std::size_t(bias_)].data;
-    memory.result = rest_ ? frame + between_ : outputs[0].data;
+    memory.result = rest_->is_empty() ? outputs[0].data : frame + between_;
     memory.workspace = frame;
     {
       const CurrentContext current(launch.stream.device());
@@ -108,28 +107,23 @@ class ProductKernel final : public Kernel {
       give_library(stream_of(launch.stream), operands,
                    [&](CUstream stream) { product.enqueue(memory, stream); });
     }
-    if (!rest_) return;
-    View between = result_;
-    between.data = memory.result;
-    std::vector<View> operands;
-    for (const int input : rest_inputs_)
-      operands.push_back(input < 0 ? between : inputs[std::size_t(input)]);
-    rest_->enqueue(operands, outputs, frame + rest_at_, launch);
+    if (!rest_->is_empty())
+      rest_->enqueue(inputs, memory.result, outputs, frame + rest_at_, launch);
   }
 
   std::exception_ptr error_of(const Failure& failure) const override {
-    return rest_ ? rest_->error_of(failure) : Kernel::error_of(failure);
+    return rest_->is_empty() ? Kernel::error_of(failure) : rest_->kernel().error_of(failure);
   }
   std::int64_t operand_alignment() const override {
     return problem_.types.operands == CUDA_R_8I ? matrix_alignment : 1;
   }
   bool is_capturable() const override { return true; }
-  bool can_fail() const override { return rest_ && rest_->can_fail(); }
+  bool can_fail() const override { return !rest_->is_empty() && rest_->kernel().can_fail(); }
   std::int64_t scratch_bytes() const override { return frame_.bytes(); }
   // What is added lies as the result does: the library then reads each element before it writes it.
   bool may_overwrite(std::size_t input, std::size_t) const override {
     const int number = int(input);
-    return !rest_ && number == added_.input && !added_.is_copied && number != bias_ &&
+    return rest_->is_empty() && number == added_.input && !added_.is_copied && number != bias_ &&
            number != operands_[0].input && number != operands_[1].input &&
            strides_[input] == dense_strides(added_.shape);
   }
@@ -143,7 +137,7 @@ class ProductKernel final : public Kernel {
     if (added_.input >= 0) add("adds");
     for (int side = 0; side < 2; ++side)
       if (operands_[side].is_copied) add(side == 0 ? "copies lhs" : "copies rhs");
-    if (rest_) add("then " + rest_->note());
+    if (!rest_->is_empty()) add("then " + rest_->kernel().note());
     return text;
   }
 
@@ -165,13 +159,13 @@ class ProductKernel final : public Kernel {
     const Epilogue epilogue = epilogue_of(*group_, uses, 0, Rows::found_before);
     if (std::optional<Problem> fused = plain_problem(false); fused && fuse(epilogue, *fused))
       if (make(device, *fused, epilogue.scale))
-        return set_result(epilogue.result, epilogue, device);
+        return void(rest_.emplace(group_, strides_, epilogue.result, epilogue.equations, device));
     bias_ = -1, added_ = {}, activation_ = Activation::none;
-    Epilogue none;
-    none.result = equation_.outputs[0];
     for (const bool copies : {false, true})
       if (const std::optional<Problem> plain = plain_problem(copies))
-        if (make(device, *plain, 1)) return set_result(none.result, none, device);
+        if (make(device, *plain, 1))
+          return void(rest_.emplace(group_, strides_, equation_.outputs[0], std::span<const int>(),
+                                    device));
     throw BackendError("cuBLASLt has no algorithm for " +
                            group_->aval(equation_.inputs[0]).to_string() + " times " +
                            group_->aval(equation_.inputs[1]).to_string() + " as they lie",
@@ -265,34 +259,6 @@ class ProductKernel final : public Kernel {
     return true;
   }
 
-  // What the product leaves, and a kernel for what is left to do.
-  void set_result(Var result, const Epilogue& epilogue, Device device) {
-    result_ = {nullptr, dtype_of(result.id), shape_of(result.id), {}};
-    result_.strides = dense_strides(result_.shape);
-    std::vector<int> left;
-    for (int i = 1; i < int(group_->equations.size()); ++i)
-      if (std::find(epilogue.equations.begin(), epilogue.equations.end(), i) ==
-          epilogue.equations.end())
-        left.push_back(i);
-    if (left.empty()) return;
-    const int outputs[] = {group_->outputs[0].var().id};
-    std::vector<Sizes64> strides;
-    std::vector<Var> known;  // in the order in which program_of finds its operands
-    for (const int index : left) {
-      for (const Atom& atom : group_->equations[std::size_t(index)].inputs) {
-        if (!atom.is_var() || std::find(known.begin(), known.end(), atom.var()) != known.end())
-          continue;
-        known.push_back(atom.var());
-        if (!(atom.var() == result) && atom.var().id >= group_->num_binders) continue;
-        const bool is_between = atom.var() == result;
-        rest_inputs_.push_back(is_between ? -1 : atom.var().id);
-        strides.push_back(is_between ? result_.strides : strides_[std::size_t(atom.var().id)]);
-      }
-      for (const Var var : group_->equations[std::size_t(index)].outputs) known.push_back(var);
-    }
-    rest_ = make_program_kernel(codegen::program_of(*group_, left, outputs), strides, device);
-  }
-
   const Jaxpr group_;
   const Equation& equation_;
   std::vector<Sizes64> strides_;  // of the group's inputs
@@ -307,9 +273,7 @@ class ProductKernel final : public Kernel {
     std::unique_ptr<const Product> product;
   };
   mutable Unaligned unaligned_[std::countr_zero(std::uint64_t(matrix_alignment))];
-  View result_;  // of the product, without memory
-  std::unique_ptr<Kernel> rest_;
-  std::vector<int> rest_inputs_;  // of the group; -1: the product
+  std::optional<Rest> rest_;
   Frame frame_;
   std::int64_t between_ = 0, rest_at_ = 0;  // in the scratch memory
 };

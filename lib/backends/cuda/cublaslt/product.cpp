@@ -19,14 +19,6 @@ namespace {
 
 constexpr std::size_t most_known = 8192;  // algorithms
 
-bool allows_tf32() {
-  static const bool is_allowed = [] {
-    const char* asked = std::getenv("PLAIT_TF32");
-    return asked && std::string_view(asked) == "1";
-  }();
-  return is_allowed;
-}
-
 // One of each device, for all threads: the library is thread-safe. Never destroyed, since kernels
 // outlive main. The device's context is current.
 cublasLtHandle_t handle_of(Device device) {
@@ -133,6 +125,14 @@ Wishes make_wishes(const Problem& problem) {
 }
 
 }  // namespace
+
+bool allows_tf32() {
+  static const bool is_allowed = [] {
+    const char* asked = std::getenv("PLAIT_TF32");
+    return asked && std::string_view(asked) == "1";
+  }();
+  return is_allowed;
+}
 
 std::optional<ProductTypes> product_types(DType operands, DType result) {
   const int of_float = allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;

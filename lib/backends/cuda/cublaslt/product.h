@@ -19,12 +19,14 @@
 
 namespace plait::cuda {
 
+// Whether factors of float32 may be rounded to 10 bits: PLAIT_TF32=1.
+bool allows_tf32();
+
 struct ProductTypes {
   int operands = 0, result = 0, scale = 0, compute = 0;  // cudaDataType_t, cublasComputeType_t
   auto operator<=>(const ProductTypes&) const = default;
 };
-// Absent where cuBLASLt has none that adds up as plait does: 16-bit floats in float32. PLAIT_TF32=1
-// lets it round factors of float32 to 10 bits.
+// Absent where cuBLASLt has none that adds up as plait does: 16-bit floats in float32.
 std::optional<ProductTypes> product_types(DType operands, DType result);
 
 // Of addresses: what algorithms make use of. Others are chosen for memory that is aligned less.

@@ -1,0 +1,213 @@
+// See plan.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/cudnn/plan.h"
+
+#include <plait/base/error.h>
+
+#include <algorithm>
+#include <map>
+
+namespace plait::cuda {
+namespace {
+
+struct HandleOnStream {
+  cudnnHandle_t handle = nullptr;
+  CUstream stream = nullptr;
+};
+
+// Handles that no thread has now, by device. Plans refer to those that they were made with, so that
+// none is destroyed: they pass from thread to thread.
+struct SpareHandles {
+  std::mutex mutex;
+  std::map<int, std::vector<HandleOnStream>> of_device;
+};
+SpareHandles& spare_handles() {
+  static SpareHandles& spare = *new SpareHandles;
+  return spare;
+}
+
+class ThreadHandles {
+ public:
+  ~ThreadHandles() {
+    SpareHandles& spare = spare_handles();
+    const std::lock_guard lock(spare.mutex);
+    for (const auto& [device, handle] : mine_) spare.of_device[device].push_back(handle);
+  }
+  cudnnHandle_t on(Device device, CUstream stream) {
+    auto at = mine_.find(device.index);
+    if (at == mine_.end()) at = mine_.emplace(device.index, take(device)).first;
+    HandleOnStream& mine = at->second;
+    if (mine.stream != stream) {
+      check_cudnn(cudnn_api()->cudnnSetStream(mine.handle, stream), "use a stream");
+      mine.stream = stream;
+    }
+    return mine.handle;
+  }
+
+ private:
+  static HandleOnStream take(Device device) {
+    {
+      SpareHandles& spare = spare_handles();
+      const std::lock_guard lock(spare.mutex);
+      std::vector<HandleOnStream>& free = spare.of_device[device.index];
+      if (!free.empty()) {
+        const HandleOnStream last = free.back();
+        free.pop_back();
+        return last;
+      }
+    }
+    HandleOnStream made;
+    check_cudnn(cudnn_api()->cudnnCreate(&made.handle), "start on a device");
+    return made;
+  }
+
+  std::map<int, HandleOnStream> mine_;
+};
+
+Descriptor make_graph(const Operations& operations, const Machine& machine) {
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  machine.set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, {});
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            std::int64_t(operations.operations.size()), operations.operations.data());
+  return std::move(graph.finalize());
+}
+
+std::vector<Descriptor> proposals(const Descriptor& graph, int mode, const Machine& machine) {
+  Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristic.object(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.get());
+  heuristic.choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  machine.set(heuristic, {}, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+  heuristic.finalize();
+  const auto read = [&](std::int64_t most, cudnnBackendDescriptor_t* into) {
+    std::int64_t count = 0;
+    check_cudnn(
+        cudnn_api()->cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &count, into),
+        "choose an engine");
+    return count;
+  };
+  std::vector<Descriptor> found;
+  std::vector<cudnnBackendDescriptor_t> places;
+  for (std::int64_t i = read(0, nullptr); i > 0; --i) {
+    found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    places.push_back(found.back().get());
+  }
+  if (found.empty()) return found;
+  found.erase(found.begin() + read(std::int64_t(found.size()), places.data()), found.end());
+  return found;
+}
+
+// Whether an engine rounds and orders sums as plait does.
+bool is_exact(const Descriptor& engine, bool may_use_tensor_cores) {
+  constexpr int most_notes = 32;
+  int notes[most_notes];
+  std::int64_t count = 0;
+  check_cudnn(
+      cudnn_api()->cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                            CUDNN_TYPE_NUMERICAL_NOTE, most_notes, &count, notes),
+      "ask of an engine");
+  return std::none_of(notes, notes + count, [&](int note) {
+    return note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
+           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
+           note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || note == CUDNN_NUMERICAL_NOTE_FFT ||
+           note == CUDNN_NUMERICAL_NOTE_WINOGRAD ||
+           (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && !may_use_tensor_cores);
+  });
+}
+
+}  // namespace
+
+void Machine::set(Descriptor& descriptor, std::optional<int> handle_attribute,
+                  std::optional<int> description_attribute) const {
+  if (description && description_attribute)
+    descriptor.object(*description_attribute, description);
+  else if (handle && handle_attribute)
+    descriptor.set(*handle_attribute, CUDNN_TYPE_HANDLE, 1, &handle);
+}
+
+Machine machine_of(Device device, CUstream stream) {
+  static thread_local ThreadHandles handles;
+  return {handles.on(device, stream), nullptr};
+}
+
+Descriptor describe_machine(const std::string& json) {
+  Descriptor made(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  made.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+           std::int64_t(json.size() + 1), json.c_str());
+  return std::move(made.finalize());
+}
+
+Plan::Plan(Operations operations, const Machine& machine)
+    : operations_(std::move(operations)),
+      graph_(make_graph(operations_, machine)),
+      configuration_(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) {
+  std::string reason = "its heuristics propose none";
+  if (!choose(CUDNN_HEUR_MODE_A, machine, reason) &&
+      !choose(CUDNN_HEUR_MODE_FALLBACK, machine, reason))
+    throw BackendError("cuDNN has no engine: " + reason, "leave the library out: PLAIT_CUDNN=0");
+}
+
+bool Plan::choose(int mode, const Machine& machine, std::string& reason) {
+  for (Descriptor& proposal : proposals(graph_, mode, machine)) {
+    const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    proposal.read_object(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+    if (!is_exact(engine, operations_.may_use_tensor_cores)) {
+      reason = "none is as exact as plait is";
+      continue;
+    }
+    configuration_ = std::move(proposal);
+    try {
+      Descriptor plan = make(machine);
+      const std::int64_t bytes = plan.number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+      if (bytes > operations_.most_workspace) {
+        reason = "one wants " + std::to_string(bytes) + " bytes to work in";
+        continue;
+      }
+      workspace_bytes_ = std::size_t(bytes);
+      engine_ = engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+      free_.push_back(std::move(plan));
+      return true;
+    } catch (const BackendError& error) {
+      reason = error.what();
+    }
+  }
+  return false;
+}
+
+Descriptor Plan::make(const Machine& machine) const {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  machine.set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+  plan.object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_.get());
+  return std::move(plan.finalize());
+}
+
+void Plan::run(std::span<const TensorMemory> memory, void* workspace,
+               const Machine& machine) const {
+  std::vector<std::int64_t> numbers;
+  std::vector<void*> data;
+  for (const TensorMemory& each : memory) {
+    numbers.push_back(each.number);
+    data.push_back(const_cast<void*>(each.data));
+  }
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, numbers);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::int64_t(data.size()),
+           data.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  pack.finalize();
+  std::optional<Descriptor> plan;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      plan = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!plan) plan = make(machine);
+  check_cudnn(cudnn_api()->cudnnBackendExecute(machine.handle, plan->get(), pack.get()),
+              "start a convolution");
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(*plan));
+}
+
+}  // namespace plait::cuda

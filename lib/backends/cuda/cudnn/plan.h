@@ -1,0 +1,75 @@
+// Plans: graphs of cuDNN with the engine that runs them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/device.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "backends/cuda/cudnn/descriptor.h"
+
+namespace plait::cuda {
+
+// What a plan is made for: a device through the handle that a thread has for it, or the description
+// of one, by which the library tells what it takes where no device is.
+struct Machine {
+  cudnnHandle_t handle = nullptr;
+  cudnnBackendDescriptor_t description = nullptr;
+
+  void set(Descriptor& descriptor, std::optional<int> handle_attribute,
+           std::optional<int> description_attribute) const;
+};
+// This thread's, whose work goes to the stream. The device's context is current.
+Machine machine_of(Device device, CUstream stream = nullptr);
+// A finalized description, of JSON as the library writes it.
+Descriptor describe_machine(const std::string& json);
+
+// Operations between tensors, described to the library.
+struct Operations {
+  std::vector<Descriptor> all;  // with all that they refer to
+  std::vector<cudnnBackendDescriptor_t> operations;
+  // Of float32 these round factors to 10 bits.
+  bool may_use_tensor_cores = true;
+  std::int64_t most_workspace = 0;
+
+  // Keeps a finalized descriptor.
+  cudnnBackendDescriptor_t keep(Descriptor descriptor) {
+    all.push_back(std::move(descriptor));
+    return all.back().get();
+  }
+};
+
+// Memory of a tensor, by the number that it has in its graph.
+struct TensorMemory {
+  std::int64_t number = 0;
+  const void* data = nullptr;
+};
+
+// Run from many threads at once.
+class Plan {
+ public:
+  // With the first engine that takes the graph and is as exact as plait is: it adds up in the type
+  // of the graph's sums, in an order that does not change, and NaN stays where it is. BackendError
+  // where there is none.
+  Plan(Operations operations, const Machine& machine);
+  std::int64_t engine() const { return engine_; }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // What the machine's handle is set to runs it.
+  void run(std::span<const TensorMemory> memory, void* workspace, const Machine& machine) const;
+
+ private:
+  Descriptor make(const Machine& machine) const;
+  bool choose(int mode, const Machine& machine, std::string& reason);
+
+  Operations operations_;
+  Descriptor graph_, configuration_;
+  std::int64_t engine_ = 0;
+  std::size_t workspace_bytes_ = 0;
+  // The library's plans are not to be used by several threads at once: each call has its own.
+  mutable std::mutex mutex_;
+  mutable std::vector<Descriptor> free_;
+};
+
+}  // namespace plait::cuda

@@ -1,0 +1,23 @@
+// Programs on the first CUDA device, which is the stand-in's, against the CPU.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/plait.h>
+
+#include <functional>
+#include <string>
+
+namespace plait::cuda {
+
+inline Device first_device() { return Device::named("cuda:0"); }
+
+Array numbers(const Shape& shape, DType dtype);
+
+// Runs a function there and here, and compares. Returns what explain says.
+std::string compared(const std::function<Array(std::span<const Array>)>& f, const Arrays& inputs);
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace plait::cuda
