@@ -50,6 +50,35 @@ def test_devices_have_names():
         plait.devices("tpu")
 
 
+def test_devices_count_their_memory():
+    host, device = plait.devices()[:2]
+    before = device.memory_stats()
+    held = [there(np.ones(1 << 20)), there(np.ones(1 << 20))]
+    after = device.memory_stats()
+    assert after["bytes_in_use"] == before["bytes_in_use"] + (8 << 20)
+    assert after["num_allocs"] == before["num_allocs"] + 2
+    assert after["peak_bytes_in_use"] >= after["bytes_in_use"] <= after["pool_bytes"]
+    assert after["bytes_limit"] == 1 << 31 and after["largest_alloc_size"] >= 4 << 20
+    del held
+    assert host.memory_stats()["bytes_in_use"] == plait.memory_stats()["bytes_in_use"]
+    plait.clear_memory()
+
+
+def test_a_lack_of_memory_names_who_holds_it():
+    held = [there(np.ones(1 << 20)) for _ in range(3)]
+
+    @plait.jit
+    def grow(x):
+        return pnp.broadcast_to(x, (1000, 1 << 20)) + 1.0  # jit lets other threads run meanwhile
+
+    with pytest.raises(plait.MemoryError) as raised:
+        grow(held[0])
+    text = str(raised.value)
+    assert "cannot allocate 4194304000 bytes on standin:0, where " in text, text
+    assert "3 x 4194304 bytes: test_devices.py:" in text, text
+    del held
+
+
 @each_device
 def test_arrays_go_and_come_back(device):
     x = plait.device_put({"a": X, "b": (1.5, np.arange(4))}, device)
