@@ -188,6 +188,20 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
 
 }  // namespace
 
+bool have_same_sources(const Jaxpr& one, const Jaxpr& other) {
+  if (one.operator->() == other.operator->()) return true;
+  const auto bodies_of = [](const Params& params) {
+    std::vector<Jaxpr> bodies;
+    for_each_body(params, [&](const Jaxpr& body) { bodies.push_back(body); });
+    return bodies;
+  };
+  return std::ranges::equal(
+      one->equations, other->equations, [&](const Equation& a, const Equation& b) {
+        return a.source == b.source &&
+               std::ranges::equal(bodies_of(a.params), bodies_of(b.params), have_same_sources);
+      });
+}
+
 std::vector<int> results_of(const Jaxpr& program, std::span<const int> uses,
                             std::span<const int> equations) {
   std::unordered_map<int, int> inner_uses;
@@ -282,7 +296,7 @@ SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides,
   static thread_local std::array<Entry, 8> entries;
   Entry& entry = entries[group.hash() % entries.size()];
   if (entry.group && entry.group == group && entry.device == device &&
-      std::ranges::equal(entry.strides, strides))
+      std::ranges::equal(entry.strides, strides) && have_same_sources(entry.group, group))
     return entry.program;
   SharedLowered program = std::make_shared<const codegen::Lowered>(lower(group, strides, device));
   // Host functions are released by their owner, not by the cache of a thread.

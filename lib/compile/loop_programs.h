@@ -23,6 +23,10 @@ SharedLowered loop_program(const Jaxpr& group);
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs,
                            Device device = {});
 
+// Whether equal programs, and those that they hold, were written in the same lines: what fails says
+// its own.
+bool have_same_sources(const Jaxpr& one, const Jaxpr& other);
+
 // What equations make that others read too, from what reads every var of the program.
 std::vector<int> results_of(const Jaxpr& program, std::span<const int> uses,
                             std::span<const int> equations);

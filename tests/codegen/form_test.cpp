@@ -25,6 +25,7 @@
 #include "codegen/prune.h"
 #include "codegen/share.h"
 #include "codegen/unite.h"
+#include "codegen/walk.h"
 #include "codegen/work.h"
 #include "compile/loop_programs.h"
 #include "run_program.h"
@@ -1054,4 +1055,21 @@ TEST_CASE("what cannot be a loop program says why") {
       "        in (b,) }, carry=1, length=32, reverse=false, xs=0] a\n"
       "  in (b,) }");
   CHECK(compile_passes::loop_program(program)->reason == "an array without elements");
+}
+
+TEST_CASE("equal groups of other lines are lowered with lines of their own") {
+  const auto line_of_check = [](int line) {
+    const SourceScope scope(Source("train.cpp", line, "step"));
+    const auto pick = [](const Array& x, const Array& i) { return numpy::take(x, i, 0, "raise"); };
+    const Jaxpr group = make_jaxpr(pick, lax::iota(DType::float32, {4}, 0), Array(2)).jaxpr;
+    int found = 0;
+    codegen::for_each_statement(compile_passes::loop_program(group)->program->body,
+                                [&](const Statement& s) {
+                                  if (s.kind == Kind::check && s.source) found = s.source->line;
+                                });
+    return found;
+  };
+  CHECK(line_of_check(7) == 7);
+  CHECK(line_of_check(8) == 8);
+  CHECK(line_of_check(7) == 7);
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <mutex>
 
-#include "codegen/walk.h"
 #include "compile/loop_programs.h"
 #include "driver.h"
 #include "modules.h"
@@ -17,10 +16,7 @@
 namespace plait::cuda {
 namespace {
 
-// Longer ones take seconds to compile.
-constexpr std::size_t most_statements_of_text = 4000;
 constexpr std::int64_t alignment = 256;
-constexpr std::size_t most_parameters = 480;  // of 4 KiB
 
 // Whether kernels with their sizes as parameters have too many.
 bool takes_too_many(const ProgramText& text) {
@@ -171,17 +167,6 @@ class ProgramKernel final : public Kernel {
 };
 
 }  // namespace
-
-Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device device,
-                std::int64_t fewest_of_cooperative) {
-  const compile_passes::SharedLowered program =
-      compile_passes::loop_program(group, strides, device);
-  if (!program->program) return {nullptr, program->reason};
-  if (codegen::num_statements(program->program->body) > most_statements_of_text)
-    return {nullptr, "too many statements"};
-  if (program->program->memories.size() > most_parameters) return {nullptr, "too many arrays"};
-  return {std::make_shared<const Staged>(stages_of(*program->program, fewest_of_cooperative)), {}};
-}
 
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given,
                                             Device device) {

@@ -4,18 +4,10 @@
 
 #include <plait/compile/backend.h>
 
-#include "stages.h"
+#include "lowered.h"
 #include "text.h"
 
 namespace plait::cuda {
-
-// The loop program of a group as stages, or the reason why it has none.
-struct Lowered {
-  std::shared_ptr<const Staged> staged;
-  std::string reason;
-};
-Lowered lowered(const Jaxpr& group, std::span<const Sizes64> strides, Device device,
-                std::int64_t fewest_of_cooperative = cuda::fewest_of_cooperative);
 
 // The kernel of a group that has a loop program; its inputs have these strides. It is compiled by
 // another thread; the first call waits.
