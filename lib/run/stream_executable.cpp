@@ -90,10 +90,13 @@ class StreamExecutable final : public Planned,
       if (part.captured && part.num_steps > 1)
         steps += (steps.empty() ? "" : ", ") + std::to_string(part.first_step) + "-" +
                  std::to_string(part.first_step + part.num_steps - 1);
-    return Planned::explain() +
-           (steps.empty()
-                ? ""
-                : "captured where the device can, and started as one: steps " + steps + "\n");
+    std::string text = Planned::explain();
+    if (!steps.empty())
+      text += "captured where the device can, and started as one: steps " + steps + "\n";
+    if (const auto memory = driver_of(device_.kind)->memory_statistics(device_))
+      text += "memory of " + device_.to_string() + ": " + std::to_string(memory->limit) +
+              " bytes may be in use\n";
+    return text;
   }
 
  private:

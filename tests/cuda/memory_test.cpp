@@ -309,6 +309,8 @@ TEST_CASE("limited: no more than the limit is in use, and errors name who uses i
     CHECK(counted().in_use <= counted().limit);
     CHECK(counted().largest_kept + counted().in_use <= counted().limit);
   }
+  for (int i = 0; i < 20; ++i) asked_in(i, 3 * MiB, one);  // the same block again and again
+  CHECK(problem([&] { asked_in(1, 8 * MiB, one); }) == "");
   CHECK(counted().most_in_use == std::size_t(8 * MiB));
   CHECK(problem([&] { asked_in(2, 9 * MiB, one); }).starts_with("cannot allocate 9437184 bytes"));
   CHECK(problem([&] { asked_in(2, std::int64_t{1} << 62, one); }) != "");

@@ -280,6 +280,8 @@ TEST_CASE("what belongs to the host runs there, between programs of the device")
     CAPTURE(text);
     CHECK(text.find("on the host, where the device is waited for: it raises an error") !=
           std::string::npos);
+    CHECK(text.find("memory of " + device.to_string() + ": 2147483648 bytes may be in use\n") !=
+          std::string::npos);
     const auto doubled = [](std::span<const Array> in) -> Arrays {
       CHECK(device_of(in[0]).is_host());
       return {in[0] * 2.0};
