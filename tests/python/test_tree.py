@@ -29,6 +29,9 @@ class Pair:
     def __eq__(self, other):
         return (self.a, self.b, self.tag) == (other.a, other.b, other.tag)
 
+    def __repr__(self):
+        return f"Pair({self.a!r}, {self.b!r}, {self.tag!r})"
+
 
 tree.register_pytree_node(
     Pair, lambda p: ((p.a, p.b), p.tag), lambda tag, children: Pair(*children, tag)
