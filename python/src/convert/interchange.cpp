@@ -292,13 +292,37 @@ struct BufferExport {
 
 }  // namespace
 
+namespace {
+
+// NumPy asks for a buffer first, drops whatever this raises, and goes on with __array__. What has
+// interrupted the wait for an array, KeyboardInterrupt say, is raised there again.
+struct Interruption {
+  PyObject* array = nullptr;  // only compared
+  py::object raised;
+};
+Interruption& interruption() {
+  static Interruption& last = *new Interruption;
+  return last;
+}
+void note_interruption(PyObject* array) {
+  if (PyErr_ExceptionMatches(PyExc_BufferError)) return;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  interruption() = {array, py::reinterpret_borrow<py::object>(value)};
+  PyErr_Restore(type, value, trace);
+}
+
+}  // namespace
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
+  interruption() = {};
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError, "plait arrays are read-only");
     return -1;
   }
-  return guarded_int([&]() -> int {
+  const int result = guarded_int([&]() -> int {
     const Array& array = exported(self);
     auto made = std::make_unique<BufferExport>();
     if (array.ndim() > int(std::size(made->shape))) {
@@ -337,6 +361,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = Py_NewRef(self);
     return 0;
   });
+  if (result < 0) note_interruption(self);
+  return result;
 }
 
 void release_buffer(PyObject*, Py_buffer* view) {
@@ -345,7 +371,13 @@ void release_buffer(PyObject*, Py_buffer* view) {
 
 PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                        PyObject* names) {
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    const Interruption interrupted = std::exchange(interruption(), {});
+    if (interrupted.array == self) {
+      PyErr_SetObject(PyExceptionInstance_Class(interrupted.raised.ptr()),
+                      interrupted.raised.ptr());
+      return nullptr;
+    }
     py::object dtype = count > 0 ? borrowed(arguments[0]) : py::none(), copy = py::none();
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
       (name == "dtype" ? dtype : copy) = borrowed(value);
