@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -61,26 +62,33 @@ enum class Which { all, cooperative };
 // were.
 std::size_t compare(const LoopCases& cases, cuda::Sizes sizes, Which which = Which::all,
                     std::int64_t fewest_of_cooperative = cuda::fewest_of_cooperative) {
-  constexpr std::size_t of_text = 48;
-  std::vector<const LoopCase*> lowered;
-  std::vector<std::shared_ptr<const cuda::Staged>> programs;
+  constexpr std::size_t of_text = 48, most_units = 4;
+  struct Unit {
+    std::vector<const LoopCase*> loops = {};
+    std::vector<std::shared_ptr<const cuda::Staged>> programs = {};
+    std::vector<std::unique_ptr<Kernel>> kernels = {};
+  };
+  std::deque<Unit> units;  // that compilers have, but for the last one
   std::map<std::string, int> refused;
   std::size_t count = 0;
-  const auto run_all = [&] {
-    const auto kernels = cuda::make_program_kernels(programs, device(), sizes);
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      const LoopCase& one = *lowered[i];
+  const auto run_first = [&] {
+    const Unit& unit = units.front();
+    for (std::size_t i = 0; i < unit.kernels.size(); ++i) {
+      const LoopCase& one = *unit.loops[i];
       const Outcome expected = interpreted(one.program(), one.operands, one.results());
-      const auto what =
-          differs(kernels::run(*kernels[i], one.operands, one.results()), expected, one.program());
+      const auto what = differs(kernels::run(*unit.kernels[i], one.operands, one.results()),
+                                expected, one.program());
       if (what)
         FAIL_CHECK(one.name << ": " << *what << "\n"
-                            << source_of_one(*programs[i], sizes) << print(one.group));
+                            << source_of_one(*unit.programs[i], sizes) << print(one.group));
     }
-    count += kernels.size();
-    lowered.clear();
-    programs.clear();
+    count += unit.kernels.size();
+    units.pop_front();
   };
+  const auto compile_last = [&] {
+    units.back().kernels = cuda::make_program_kernels(units.back().programs, device(), sizes);
+  };
+  units.emplace_back();
   for (const LoopCase& one : cases.loops) {
     cuda::Lowered program = cuda::lowered(one.group, compile_passes::dense_inputs(one.group),
                                           device(), fewest_of_cooperative);
@@ -89,11 +97,15 @@ std::size_t compare(const LoopCases& cases, cuda::Sizes sizes, Which which = Whi
       continue;
     }
     if (which == Which::cooperative && !is_cooperative(*program.staged)) continue;
-    lowered.push_back(&one);
-    programs.push_back(std::move(program.staged));
-    if (programs.size() == of_text) run_all();
+    units.back().loops.push_back(&one);
+    units.back().programs.push_back(std::move(program.staged));
+    if (units.back().programs.size() < of_text) continue;
+    compile_last();
+    units.emplace_back();
+    if (units.size() > most_units) run_first();
   }
-  if (!programs.empty()) run_all();
+  if (!units.back().programs.empty()) compile_last();
+  while (!units.empty()) run_first();
   std::string text;
   for (const auto& [reason, times] : refused)
     text += "\n  " + std::to_string(times) + " without kernels: " + reason;

@@ -9,7 +9,14 @@
 namespace cuda_standin {
 namespace {
 
-thread_local std::vector<CUcontext> contexts;
+// Of a thread, with no destructor: what lives as long as the thread may still call.
+constexpr std::size_t most_contexts = 64;
+struct Contexts {
+  CUcontext all[most_contexts];
+  std::size_t count;
+  CUcontext current() const { return count == 0 ? nullptr : all[count - 1]; }
+};
+thread_local constinit Contexts contexts{};
 
 struct ErrorName {
   CUresult code;
@@ -108,9 +115,9 @@ bool has_stream_values() {
   return text == nullptr || std::strcmp(text, "0") != 0;
 }
 
-CUcontext current_context() { return contexts.empty() ? nullptr : contexts.back(); }
+CUcontext current_context() { return contexts.current(); }
 
-STANDIN_EXPORT std::size_t standin_context_depth() { return contexts.size(); }
+STANDIN_EXPORT std::size_t standin_context_depth() { return contexts.count; }
 
 STANDIN_EXPORT CUresult cuDriverGetVersion(int* version) {
   STANDIN_CALL(Needs::nothing);
@@ -181,16 +188,16 @@ STANDIN_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 // Contexts come and go on lost devices too, so that the stack can be put right.
 STANDIN_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
   STANDIN_CALL(Needs::start);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  contexts.push_back(context);
+  if (context == nullptr || contexts.count == most_contexts) return CUDA_ERROR_INVALID_CONTEXT;
+  contexts.all[contexts.count++] = context;
   return CUDA_SUCCESS;
 }
 
 STANDIN_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   STANDIN_CALL(Needs::start);
-  if (contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context != nullptr) *context = contexts.back();
-  contexts.pop_back();
+  if (contexts.count == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr) *context = contexts.current();
+  --contexts.count;
   return CUDA_SUCCESS;
 }
 
@@ -202,8 +209,8 @@ STANDIN_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
 
 STANDIN_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
   STANDIN_CALL(Needs::start);
-  if (!contexts.empty()) contexts.pop_back();
-  if (context != nullptr) contexts.push_back(context);
+  if (contexts.count > 0) --contexts.count;
+  if (context != nullptr) contexts.all[contexts.count++] = context;
   return CUDA_SUCCESS;
 }
 
