@@ -33,7 +33,9 @@ bool run_all(std::span<const Backend* const> backends, const Jaxpr& program,
   if (options.backends.empty() && options.device.is_host()) return true;
   return std::all_of(program->equations.begin(), program->equations.end(),
                      [&](const Equation& equation) {
-                       return Alias::table().find(*equation.primitive) ||
+                       // Some views are copies: of a transposed array, or of a number.
+                       const bool is_view = Alias::table().find(*equation.primitive);
+                       return (is_view && options.device.is_host()) ||
                               claims(backends, program, equation, options.device);
                      });
 }

@@ -63,6 +63,18 @@ def like_cpu(f, *inputs):
         close(a, b)
 
 
+# --- Programs without arithmetic -----------------------------------------------------------------
+
+
+@case
+def views_and_numbers_alone():
+    x = floats(3, 4)
+    like_cpu(lambda a: pnp.ones_like(a), x)
+    like_cpu(lambda a: a.T.reshape(-1), x)
+    like_cpu(lambda a: (a[::2], a[:, ::-1], a.T, a), x)
+    like_cpu(lambda a: (pnp.arange(5), pnp.eye(3)), x)
+
+
 # --- Products ------------------------------------------------------------------------------------
 
 
