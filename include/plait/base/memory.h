@@ -12,7 +12,7 @@ struct MemoryStats {
   std::size_t cache_limit;   // the limit of bytes_cached
 };
 MemoryStats memory_stats();
-// Returns cached memory to the system, except the small blocks of other threads.
+// Returns cached memory, of devices too, to the system; but small blocks of other threads.
 void clear_memory();
 // Sets how many bytes may be cached, and returns the previous limit. The default is a quarter of
 // the memory of the machine, or of its control group, and at most 4 GiB. When memory runs short, no
