@@ -316,6 +316,39 @@ TEST_CASE("limited: no more than the limit is in use, and errors name who uses i
   CHECK(problem([&] { asked_in(2, std::int64_t{1} << 62, one); }) != "");
 }
 
+TEST_CASE("limited: two threads that run out of memory see their own numbers") {
+  if (!is_in_own_process()) return;
+  const std::size_t before = counted().in_use;
+  std::atomic<int> wrong = 0, right = 0, refused = 0;
+  const auto work = [&](unsigned thread) {
+    const Stream streams[] = {Stream::make(first()), Stream::make(first())};
+    std::mt19937 random(thread);
+    for (int i = 0; i < 40; ++i) {
+      const std::int64_t n = 100'000 + std::int64_t(random() % 400'000);
+      const float start = float(1000 * thread + unsigned(i));
+      const std::string told = problem([&] {
+        const StreamScope scope(streams[i % 2]);
+        const Buffer there = counting(n, start).on(first());
+        const StreamScope other(streams[1 - i % 2]);
+        const Buffer copied = there.copy();
+        ++(is_counting(copied, start) ? right : wrong);
+      });
+      refused += told.starts_with("cannot allocate ");
+      if (!told.empty() && !told.starts_with("cannot allocate ")) ++wrong;
+    }
+  };
+  std::thread other([&] { work(2); });
+  const Buffer held = empty(3 * MiB);
+  work(1);
+  other.join();
+  CHECK(wrong == 0);
+  CHECK(right > 20);
+  CHECK(right + refused == 80);
+  CHECK(counted().in_use == before + std::size_t(3 * MiB));
+  CHECK(counted().most_in_use <= counted().limit);
+  CHECK(std::string(loaded().standin_last_error()) == "");
+}
+
 TEST_CASE("refused: a limit that is none is named") {
   if (!is_in_own_process()) return;
   for (int i = 0; i < 2; ++i)
