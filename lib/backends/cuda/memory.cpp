@@ -3,15 +3,18 @@
 #include "memory.h"
 
 #include <plait/base/error.h>
+#include <plait/base/interrupt.h>
 
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <limits>
 #include <new>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "device_state.h"
@@ -255,8 +258,14 @@ void DeviceMemory::wait_for_streams() {
     for (const KeptBlocks* blocks : streams_) streams.push_back(blocks->stream_);
   }
   const CurrentContext current(state_.device);
-  for (const CUstream stream : streams)
-    state_.require(driver_api()->cuStreamSynchronize(stream), "run what it was given");
+  for (const CUstream stream : streams) {
+    CUresult result = CUDA_SUCCESS;
+    while ((result = driver_api()->cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY) {
+      check_interrupts();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    state_.require(result, "run what it was given");
+  }
 }
 
 void DeviceMemory::trim() {
