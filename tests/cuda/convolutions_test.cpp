@@ -5,70 +5,25 @@
 #include <plait/base/transfer.h>
 #include <plait/transforms/transforms.h>
 
-#include <dlfcn.h>
-
 #include <cmath>
 #include <thread>
 
 #include "../problem.h"
-#include "compared.h"
-#include "libcudnn.h"
-#include "loaded.h"
+#include "cudnn_here.h"
 
 using namespace plait;
-using plait::cuda::compared;
+using plait::cuda::check_one_graph;
+using plait::cuda::cudnn;
 using plait::cuda::first_device;
 using plait::cuda::has;
 using plait::cuda::loaded;
 using plait::cuda::numbers;
+using plait::cuda::run_graphs;
 
 namespace {
 
-struct Cudnn {
-#define STANDIN_MEMBER(name, result, ...) result (*name)(__VA_ARGS__);
-  STANDIN_CUDNN_CONTROLS(STANDIN_MEMBER)
-#undef STANDIN_MEMBER
-};
-
-const Cudnn& cudnn() {
-  static const Cudnn all = [] {
-    const char* folder = std::getenv("PLAIT_CUDA_LIBRARIES");
-    REQUIRE(folder != nullptr);
-    (void)loaded();  // which it needs
-    void* const handle =
-        dlopen((std::string(folder) + "/libcudnn.so.9").c_str(), RTLD_NOW | RTLD_LOCAL);
-    REQUIRE_MESSAGE(handle != nullptr, dlerror());
-    Cudnn found;
-#define STANDIN_FIND(name, ...) \
-  found.name = reinterpret_cast<decltype(found.name)>(dlsym(handle, #name));
-    STANDIN_CUDNN_CONTROLS(STANDIN_FIND)
-#undef STANDIN_FIND
-    return found;
-  }();
-  return all;
-}
-
 using Numbers = std::function<Array(std::span<const Array>)>;
-
-struct Run {
-  std::string graph, steps;  // the last one that the library started; what explain says
-  long num_graphs = 0;
-};
-
-Run run(const Numbers& f, const Arrays& inputs) {
-  const long before = cudnn().standin_graphs();
-  std::string steps = compared(f, inputs);
-  return {cudnn().standin_last_graph(), std::move(steps), cudnn().standin_graphs() - before};
-}
-
-// One convolution, and no step beside it.
-void check_one(const Run& run, const std::string& graph) {
-  CAPTURE(run.steps);
-  CAPTURE(run.graph);
-  CHECK(run.num_graphs == 1);
-  CHECK(run.graph == graph);
-  CHECK(!has(run.steps, "   1  "));
-}
+using Run = plait::cuda::GraphRun;
 
 // One convolution, of such a kind, and maybe other steps.
 void check_only(const Run& run, const std::string& graph) {
@@ -118,10 +73,12 @@ TEST_CASE("convolutions reach cuDNN in every dtype that it has, in both layouts"
   const Setting channels_last{{}, {}, "SAME", lax::conv_dimension_numbers("NHWC", "OHWI", "NHWC")};
   for (const DType dtype : reals) {
     CAPTURE(name_of(dtype));
-    check_one(run(of({}), {numbers({2, 8, 9, 7}, dtype), numbers({6, 8, 3, 3}, dtype)}),
-              "forward 2x8x9x7 by 6x8x3x3 first");
-    check_one(run(of(channels_last), {numbers({2, 9, 7, 8}, dtype), numbers({6, 3, 3, 8}, dtype)}),
-              "forward 2x8x9x7 by 6x8x3x3 last");
+    check_one_graph(
+        run_graphs(of({}), {numbers({2, 8, 9, 7}, dtype), numbers({6, 8, 3, 3}, dtype)}),
+        "forward 2x8x9x7 by 6x8x3x3 first");
+    check_one_graph(
+        run_graphs(of(channels_last), {numbers({2, 9, 7, 8}, dtype), numbers({6, 3, 3, 8}, dtype)}),
+        "forward 2x8x9x7 by 6x8x3x3 last");
   }
 }
 
@@ -147,20 +104,20 @@ TEST_CASE("convolutions and both their gradients are what the CPU computes") {
     CAPTURE(one.rhs.to_string());
     const Array x = numbers(one.lhs, DType::float32), w = numbers(one.rhs, DType::float32),
                 ct = numbers(shape_of(one.lhs, one.rhs, one.how), DType::float32);
-    check_only(run(of(one.how), {x, w}), "forward");
-    check_only(run(gradient(one.how, 0), {x, w, ct}), "data gradient");
-    check_only(run(gradient(one.how, 1), {x, w, ct}), "kernel gradient");
+    check_only(run_graphs(of(one.how), {x, w}), "forward");
+    check_only(run_graphs(gradient(one.how, 0), {x, w, ct}), "data gradient");
+    check_only(run_graphs(gradient(one.how, 1), {x, w, ct}), "kernel gradient");
   }
 }
 
 TEST_CASE("gradients read kernels in reverse where they lie") {
   const Array x = numbers({2, 8, 9, 7}, DType::float32), w = numbers({6, 8, 3, 3}, DType::float32),
               ct = numbers({2, 6, 9, 7}, DType::float32);
-  const Run data = run(gradient({}, 0), {x, w, ct});
-  check_one(data, "data gradient 2x8x9x7 by 6x8x3x3 first");
+  const Run data = run_graphs(gradient({}, 0), {x, w, ct});
+  check_one_graph(data, "data gradient 2x8x9x7 by 6x8x3x3 first");
   CHECK(!has(data.steps, "copies"));
-  const Run kernel = run(gradient({}, 1), {x, w, ct});
-  check_one(kernel, "kernel gradient 2x8x9x7 by 6x8x3x3 first");
+  const Run kernel = run_graphs(gradient({}, 1), {x, w, ct});
+  check_one_graph(kernel, "kernel gradient 2x8x9x7 by 6x8x3x3 first");
   CHECK(!has(kernel.steps, "copies"));
 }
 
@@ -179,9 +136,9 @@ TEST_CASE("examples with kernels of their own are groups, in gradients too") {
     const Array x = numbers({3, 2, 4, 9, 7}, DType::float32),
                 w = numbers({3, 6, 4 / groups, 3, 3}, DType::float32),
                 ct = numbers({3, 2, 6, 9, 4}, DType::float32);
-    check_only(run(each(of(how)), {x, w}), "forward 2x12x9x7 by 18x");
-    check_only(run(each(gradient(how, 0)), {x, w, ct}), "data gradient 2x12x9x7 by 18x");
-    check_only(run(each(gradient(how, 1)), {x, w, ct}), "kernel gradient 2x12x9x7 by 18x");
+    check_only(run_graphs(each(of(how)), {x, w}), "forward 2x12x9x7 by 18x");
+    check_only(run_graphs(each(gradient(how, 0)), {x, w, ct}), "data gradient 2x12x9x7 by 18x");
+    check_only(run_graphs(each(gradient(how, 1)), {x, w, ct}), "kernel gradient 2x12x9x7 by 18x");
   }
 }
 
@@ -190,18 +147,18 @@ TEST_CASE("what does not lie packed is copied") {
   const auto rows = [](auto in) {
     return conv(lax::slice(in[0], {0, 0, 1, 0}, {2, 8, 9, 7}), in[1]);
   };
-  const Run sliced = run(rows, {numbers({2, 8, 9, 7}, dtype), numbers({6, 8, 3, 3}, dtype)});
+  const Run sliced = run_graphs(rows, {numbers({2, 8, 9, 7}, dtype), numbers({6, 8, 3, 3}, dtype)});
   CHECK(sliced.graph == "forward 2x8x8x7 by 6x8x3x3 first");
   CHECK(has(sliced.steps, "copies lhs"));
-  const Run mixed =
-      run(of({{}, {}, "SAME", last}), {numbers({2, 9, 7, 8}, dtype), numbers({3, 3, 8, 6}, dtype)});
+  const Run mixed = run_graphs(of({{}, {}, "SAME", last}),
+                               {numbers({2, 9, 7, 8}, dtype), numbers({3, 3, 8, 6}, dtype)});
   CHECK(mixed.graph == "forward 2x8x9x7 by 6x8x3x3 last");
   CHECK(has(mixed.steps, "copies rhs"));
   const auto repeated = [](auto in) {
     const std::vector<int> dims{1, 2, 3};
     return conv(lax::broadcast_in_dim(in[0], {3, 8, 9, 7}, dims), in[1]);
   };
-  CHECK(run(repeated, {numbers({8, 9, 7}, dtype), numbers({6, 8, 3, 3}, dtype)}).graph ==
+  CHECK(run_graphs(repeated, {numbers({8, 9, 7}, dtype), numbers({6, 8, 3, 3}, dtype)}).graph ==
         "forward 3x8x9x7 by 6x8x3x3 first");
 }
 
@@ -210,14 +167,14 @@ TEST_CASE("memory that is not aligned has plans of its own") {
     const auto f = [](auto in) {
       return conv(lax::reshape(lax::slice(in[0], {1}, {1009}), {2, 8, 9, 7}), in[1]);
     };
-    check_one(run(f, {numbers({1009}, dtype), numbers({6, 8, 3, 3}, dtype)}),
-              "forward 2x8x9x7 by 6x8x3x3 first");
+    check_one_graph(run_graphs(f, {numbers({1009}, dtype), numbers({6, 8, 3, 3}, dtype)}),
+                    "forward 2x8x9x7 by 6x8x3x3 first");
   }
 }
 
 TEST_CASE("biases, arrays and relu behind a convolution are part of it") {
   const Setting channels_last{{}, {}, "SAME", last};
-  (void)run(
+  (void)run_graphs(
       [](auto in) { return nn::relu(conv(in[0], in[1]) + numpy::expand_dims(in[2], {1, 2})); },
       {numbers({2, 8, 9, 7}, DType::float32), numbers({6, 8, 3, 3}, DType::float32),
        numbers({6}, DType::float32)});  // now it is known whether NaN stays through relu
@@ -226,31 +183,36 @@ TEST_CASE("biases, arrays and relu behind a convolution are part of it") {
     const Array x = numbers({2, 8, 9, 7}, dtype), w = numbers({6, 8, 3, 3}, dtype),
                 b = numbers({6}, dtype), y = numbers({2, 6, 9, 7}, dtype);
     const auto by_channel = [](const Array& bias) { return numpy::expand_dims(bias, {1, 2}); };
-    check_one(run([&](auto in) { return conv(in[0], in[1]) + by_channel(in[2]); }, {x, w, b}),
-              "forward 2x8x9x7 by 6x8x3x3 first bias");
-    check_one(
-        run([&](auto in) { return nn::relu(conv(in[0], in[1]) + by_channel(in[2])); }, {x, w, b}),
+    check_one_graph(
+        run_graphs([&](auto in) { return conv(in[0], in[1]) + by_channel(in[2]); }, {x, w, b}),
+        "forward 2x8x9x7 by 6x8x3x3 first bias");
+    check_one_graph(
+        run_graphs([&](auto in) { return nn::relu(conv(in[0], in[1]) + by_channel(in[2])); },
+                   {x, w, b}),
         "forward 2x8x9x7 by 6x8x3x3 first bias relu");
-    check_one(run([&](auto in) { return nn::relu(conv(in[0], in[1]) + by_channel(in[2]) + in[3]); },
-                  {x, w, b, y}),
-              "forward 2x8x9x7 by 6x8x3x3 first array bias relu");
-    check_one(run([&](auto in) { return nn::relu(conv(in[0], in[1], channels_last) + in[2]); },
-                  {numbers({2, 9, 7, 8}, dtype), numbers({3, 3, 8, 6}, dtype), b}),
-              "forward 2x8x9x7 by 6x8x3x3 last bias relu");
+    check_one_graph(
+        run_graphs(
+            [&](auto in) { return nn::relu(conv(in[0], in[1]) + by_channel(in[2]) + in[3]); },
+            {x, w, b, y}),
+        "forward 2x8x9x7 by 6x8x3x3 first array bias relu");
+    check_one_graph(
+        run_graphs([&](auto in) { return nn::relu(conv(in[0], in[1], channels_last) + in[2]); },
+                   {numbers({2, 9, 7, 8}, dtype), numbers({3, 3, 8, 6}, dtype), b}),
+        "forward 2x8x9x7 by 6x8x3x3 last bias relu");
   }
   const Array x = numbers({2, 8, 9, 7}, DType::float32), w = numbers({6, 8, 3, 3}, DType::float32);
-  CHECK(run([](auto in) { return nn::relu(conv(in[0], in[1])); }, {x, w}).graph ==
+  CHECK(run_graphs([](auto in) { return nn::relu(conv(in[0], in[1])); }, {x, w}).graph ==
         "forward 2x8x9x7 by 6x8x3x3 first");
 }
 
 TEST_CASE("steps that no engine takes run behind the convolution") {
   cudnn().standin_set_fused(false);
-  const Run apart =
-      run([](auto in) { return nn::relu(conv(in[0], in[1]) + numpy::expand_dims(in[2], {1, 2})); },
-          {numbers({2, 8, 9, 6}, DType::float32), numbers({6, 8, 3, 3}, DType::float32),
-           numbers({6}, DType::float32)});
+  const Run apart = run_graphs(
+      [](auto in) { return nn::relu(conv(in[0], in[1]) + numpy::expand_dims(in[2], {1, 2})); },
+      {numbers({2, 8, 9, 6}, DType::float32), numbers({6, 8, 3, 3}, DType::float32),
+       numbers({6}, DType::float32)});
   cudnn().standin_set_fused(true);
-  check_one(apart, "forward 2x8x9x6 by 6x8x3x3 first");
+  check_one_graph(apart, "forward 2x8x9x6 by 6x8x3x3 first");
   CHECK(has(apart.steps, "then one kernel"));
 }
 
@@ -263,22 +225,22 @@ TEST_CASE("NaN stays where it is, and stays through relu") {
   const auto f = [](auto in) {
     return nn::relu(conv(in[0], in[1]) + numpy::expand_dims(in[2], {1, 2}));
   };
-  check_one(run(f, inputs), "forward 2x8x9x7 by 6x8x3x3 first bias relu");
+  check_one_graph(run_graphs(f, inputs), "forward 2x8x9x7 by 6x8x3x3 first bias relu");
 }
 
 TEST_CASE("engines that round, or add up in any order, are not used") {
   const Arrays inputs{numbers({2, 8, 9, 5}, DType::float32), numbers({6, 8, 3, 3}, DType::float32)};
-  CHECK(has(run(of({}), inputs).steps, "engine 11"));
+  CHECK(has(run_graphs(of({}), inputs).steps, "engine 11"));
   cudnn().standin_set_proposals(false);
-  const Run fallback =
-      run(of({}), {numbers({2, 8, 9, 4}, DType::float32), numbers({6, 8, 3, 3}, DType::float32)});
+  const Run fallback = run_graphs(
+      of({}), {numbers({2, 8, 9, 4}, DType::float32), numbers({6, 8, 3, 3}, DType::float32)});
   cudnn().standin_set_proposals(true);
   CHECK(has(fallback.steps, "engine 1]"));
 }
 
 TEST_CASE("convolutions that cuDNN does not take are left to loops, which say why") {
   const auto reason = [](const Numbers& f, const Arrays& inputs) {
-    const Run left = run(f, inputs);
+    const Run left = run_graphs(f, inputs);
     CHECK(left.num_graphs == 0);
     return left.steps;
   };
@@ -305,8 +267,8 @@ TEST_CASE("convolutions that cuDNN does not take are left to loops, which say wh
 
 TEST_CASE("a library that fails when it is asked leaves the convolution to loops") {
   cudnn().standin_fail_cudnn("plan", plait::cuda::CUDNN_STATUS_INTERNAL_ERROR);
-  const Run left =
-      run(of({}), {numbers({2, 8, 9, 3}, DType::float64), numbers({6, 8, 3, 3}, DType::float64)});
+  const Run left = run_graphs(
+      of({}), {numbers({2, 8, 9, 3}, DType::float64), numbers({6, 8, 3, 3}, DType::float64)});
   cudnn().standin_fail_cudnn(nullptr, 0);
   // The next engine runs it.
   CHECK(left.num_graphs == 1);
@@ -328,7 +290,7 @@ TEST_CASE("a convolution that cannot be started says why") {
 TEST_CASE("threads share plans, and have handles of their own") {
   const Arrays inputs{numbers({2, 8, 9, 7}, DType::float32), numbers({6, 8, 3, 3}, DType::float32)};
   const std::vector<double> expected = conv(inputs[0], inputs[1]).to_vector<double>();
-  (void)run(of({}), inputs);
+  (void)run_graphs(of({}), inputs);
   const long before = cudnn().standin_handles();
   const Array x = device_put(inputs[0], first_device()), w = device_put(inputs[1], first_device());
   constexpr int num_threads = 3;

@@ -97,6 +97,13 @@ Library load_library(const std::string& name, Origin origin) {
   return library;
 }
 
+void load_all(const std::string& folder, const std::string& pattern) {
+  glob_t matches{};
+  if (glob((folder + "/" + pattern).c_str(), 0, nullptr, &matches) == 0)
+    for (std::size_t i = 0; i < matches.gl_pathc; ++i) open_library(matches.gl_pathv[i], flags);
+  globfree(&matches);
+}
+
 std::string folder_of(const void* address) {
   Dl_info info;
   return dladdr(address, &info) && info.dli_fname ? parent_of(info.dli_fname) : "";

@@ -20,8 +20,7 @@ bool is_left_out(const char* variable) {
 bool register_cuda() {
   if (is_left_out("PLAIT_CUDA") || !register_cuda_driver()) return false;
   if (!is_left_out("PLAIT_CUBLASLT")) register_backend(make_product_backend(), Preference::library);
-  if (!is_left_out("PLAIT_CUDNN"))
-    register_backend(make_convolution_backend(), Preference::library);
+  if (!is_left_out("PLAIT_CUDNN")) register_backend(make_cudnn_backend(), Preference::library);
   return register_backend(make_backend(), Preference::loops);
 }
 

@@ -136,8 +136,8 @@ void build_avg_pool(const Params& attributes, dnnl::graph::graph& graph,
   graph.add_op(op);
 }
 
-Support supports_attention(std::span<const Aval> inputs) {
-  if (inputs.size() != 3) return Support::no("a mask");
+Support supports_attention(const Params& attributes, std::span<const Aval> inputs) {
+  if (inputs.size() != 3 || attributes.has("causal")) return Support::no("a mask");
   for (const Aval& input : inputs) {
     if (input.rank() != 4) return Support::no("rank " + std::to_string(input.rank()));
     for (int axis : {0, 1})
@@ -181,7 +181,7 @@ Support supports_composite(const Equation& equation, std::span<const Aval> input
   if (outputs[0].shape.num_elements() == Dim(0)) return Support::no("nothing to compute");
   for (const Aval& input : inputs)
     if (input.shape.num_elements() == Dim(0)) return Support::no("nothing to compute");
-  if (name == "attention") return supports_attention(inputs);
+  if (name == "attention") return supports_attention(equation.params, inputs);
   return name == "avg_pool" ? supports_avg_pool(equation.params, inputs)
                             : supports_layer_norm(equation.params, inputs);
 }

@@ -292,8 +292,17 @@ Array nn::standardize(Operand x, const Axes& axis, double epsilon) {
 
 namespace {
 
-// Inputs: q, k, v, and optionally a mask of [..., t, s]. Excluded pairs get the most negative
-// finite number instead of -inf, so that a row without any pair is the mean of v and not NaN.
+// Whether a key comes no later than the query, for pairs of [..., t, s].
+Array causal_pairs(const Shape& pairs) {
+  const int rank = pairs.rank();
+  const Shape square{pairs[rank - 2], pairs[rank - 1]};
+  return plait::broadcast_to(
+      lax::ge(lax::iota(DType::int32, square, 0), lax::iota(DType::int32, square, 1)), pairs);
+}
+
+// Inputs: q, k, v, and optionally a mask of [..., t, s]; or the attribute causal. Excluded pairs
+// get the most negative finite number instead of -inf, so that a row without any pair is the mean
+// of v and not NaN.
 Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
   const Array &q = inputs[0], &k = inputs[1], &v = inputs[2];
   const int batch = q.ndim() - 2;
@@ -306,9 +315,11 @@ Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
   const DType wide = size_of(q.dtype()) == 2 ? DType::float32 : q.dtype();
   Array scores = lax::dot_general(q, k, scores_of, wide);
   scores = lax::mul(scores, constant(attributes.get<double>("scale"), scores));
-  if (inputs.size() > 3) {
+  const bool is_causal = attributes.has("causal");
+  if (inputs.size() > 3 || is_causal) {
+    const Array allowed = is_causal ? causal_pairs(scores.shape()) : inputs[3];
     const Literal lowest = *lowest_finite(wide).as_literal();
-    scores = lax::select(inputs[3], scores, filled(0.7 * lowest.real, scores));
+    scores = lax::select(allowed, scores, filled(0.7 * lowest.real, scores));
   }
   const Array weights = composite(softmax_composite, {scores}, {{"axes", Shape{-1}}});
   return {lax::dot_general(astype(weights, v.dtype()), v, values_of)};
@@ -316,16 +327,17 @@ Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
 const Composite& attention_composite =
     define_composite({"attention",
                       "softmax(scale q k^T) v over the last two axes, among the pairs that the "
-                      "mask, a fourth input, allows. "
+                      "mask, a fourth input, allows; or, causal, those whose key comes no later "
+                      "than the query. "
                       "Vaswani et al., 2017.",
                       attention_body,
                       {},
                       Autocast::low});
 
-}  // namespace
+enum class Attended { all, causal };
 
-Array nn::attention(Operand q, Operand k, Operand v, const std::optional<Array>& mask,
-                    std::optional<double> scale) {
+Array attend(const Array& q, const Array& k, const Array& v, const std::optional<Array>& mask,
+             std::optional<double> scale, Attended pairs) {
   Arrays x{q, k, v};
   promote_dtypes(x, "attention");
   for (Array& array : x) array = floating_only("attention", array);
@@ -350,8 +362,16 @@ Array nn::attention(Operand q, Operand k, Operand v, const std::optional<Array>&
     throw ShapeError("attention: the depth " + depth.to_string() +
                          " is a named size, on which the scale depends",
                      "give scale=");
-  return composite(attention_composite, x,
-                   {{"scale", scale ? *scale : 1 / std::sqrt(double(depth.constant()))}});
+  Params attributes{{"scale", scale ? *scale : 1 / std::sqrt(double(depth.constant()))}};
+  if (pairs == Attended::causal) attributes = attributes.with("causal", true);
+  return composite(attention_composite, x, attributes);
+}
+
+}  // namespace
+
+Array nn::attention(Operand q, Operand k, Operand v, const std::optional<Array>& mask,
+                    std::optional<double> scale) {
+  return attend(q, k, v, mask, scale, Attended::all);
 }
 
 Array nn::dot_product_attention(Operand query, Operand key, Operand value,
@@ -386,13 +406,9 @@ Array nn::dot_product_attention(Operand query, Operand key, Operand value,
   if (mask)
     allowed = numpy::broadcast_to(
         truth(single && mask->ndim() == 3 ? numpy::expand_dims(*mask, {0}) : *mask), pairs);
-  if (is_causal) {
-    const Shape square{length, keys};
-    const Array causal =
-        lax::ge(lax::iota(DType::int32, square, 0), lax::iota(DType::int32, square, 1));
-    const Array all = plait::broadcast_to(causal, pairs);
-    allowed = allowed ? lax::bitwise_and(*allowed, all) : all;
-  }
+  const bool is_causal_alone = is_causal && !mask && !bias;
+  if (is_causal && !is_causal_alone)
+    allowed = allowed ? lax::bitwise_and(*allowed, causal_pairs(pairs)) : causal_pairs(pairs);
   Array result;
   if (bias) {
     // A bias is not part of the composite. It cannot be expressed as one more column of q against a
@@ -407,7 +423,7 @@ Array nn::dot_product_attention(Operand query, Operand key, Operand value,
           numpy::where(*allowed, scores, 0.7 * lowest_finite(scores.dtype()).as_literal()->real);
     result = numpy::matmul(astype(nn::softmax(scores), v.dtype()), v);
   } else {
-    result = attention(q, k, v, allowed, scale);
+    result = attend(q, k, v, allowed, scale, is_causal_alone ? Attended::causal : Attended::all);
   }
   result = lax::transpose(result, heads_first);
   return single ? numpy::squeeze(result, 0) : result;

@@ -4,6 +4,7 @@
 
 #include <plait/base/error.h>
 
+#include "backends/cuda/cublaslt/api.h"
 #include "backends/cuda/library.h"
 
 namespace plait::cuda {
@@ -17,6 +18,10 @@ struct FoundCudnn {
 };
 
 std::string fill_cudnn(CudnnApi& api) {
+  // It looks for these by name, and finds what is loaded. Without the first it ends the process
+  // when a graph is described; without NVRTC it has fewer engines.
+  if (!cublaslt_api()) return why_no_cublaslt() + ", which cuDNN needs";
+  if (const NvrtcApi* nvrtc = nvrtc_api()) load_all(nvrtc->folder, "libnvrtc-builtins.so.*");
   const Library library = load_library(cudnn_name, Origin::wheels);
   if (!library.handle) return library.failure;
   std::string missing;

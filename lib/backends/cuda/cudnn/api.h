@@ -26,14 +26,28 @@ inline constexpr cudnnStatus_t CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER = 5001;
 inline constexpr int CUDNN_DATA_FLOAT = 0;
 inline constexpr int CUDNN_DATA_DOUBLE = 1;
 inline constexpr int CUDNN_DATA_HALF = 2;
+inline constexpr int CUDNN_DATA_INT32 = 4;
 inline constexpr int CUDNN_DATA_BFLOAT16 = 9;
+inline constexpr int CUDNN_DATA_BOOLEAN = 11;
 
 inline constexpr int CUDNN_CROSS_CORRELATION = 1;  // cudnnConvolutionMode_t
 inline constexpr int CUDNN_PROPAGATE_NAN = 1;      // cudnnNanPropagation_t
 
 // cudnnPointwiseMode_t
 inline constexpr int CUDNN_POINTWISE_ADD = 0;
+inline constexpr int CUDNN_POINTWISE_MUL = 1;
+inline constexpr int CUDNN_POINTWISE_DIV = 6;
+inline constexpr int CUDNN_POINTWISE_SUB = 9;
+inline constexpr int CUDNN_POINTWISE_EXP = 13;
+inline constexpr int CUDNN_POINTWISE_LOG = 15;
 inline constexpr int CUDNN_POINTWISE_RELU_FWD = 100;
+inline constexpr int CUDNN_POINTWISE_CMP_GE = 303;
+inline constexpr int CUDNN_POINTWISE_GEN_INDEX = 501;
+inline constexpr int CUDNN_POINTWISE_BINARY_SELECT = 601;
+
+// cudnnReduceTensorOp_t
+inline constexpr int CUDNN_REDUCE_TENSOR_ADD = 0;
+inline constexpr int CUDNN_REDUCE_TENSOR_MAX = 3;
 
 // cudnnBackendHeurMode_t
 inline constexpr int CUDNN_HEUR_MODE_FALLBACK = 2;
@@ -46,6 +60,8 @@ inline constexpr int CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION = 2;
 inline constexpr int CUDNN_NUMERICAL_NOTE_FFT = 3;
 inline constexpr int CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC = 4;
 inline constexpr int CUDNN_NUMERICAL_NOTE_WINOGRAD = 5;
+
+inline constexpr int CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION = 0;  // cudnnBackendBehaviorNote_t
 
 // cudnnBackendAttributeType_t
 inline constexpr int CUDNN_TYPE_HANDLE = 0;
@@ -61,6 +77,8 @@ inline constexpr int CUDNN_TYPE_NAN_PROPOGATION = 10;
 inline constexpr int CUDNN_TYPE_NUMERICAL_NOTE = 11;
 inline constexpr int CUDNN_TYPE_POINTWISE_MODE = 14;
 inline constexpr int CUDNN_TYPE_BACKEND_DESCRIPTOR = 15;
+inline constexpr int CUDNN_TYPE_REDUCTION_OPERATOR_TYPE = 18;
+inline constexpr int CUDNN_TYPE_BEHAVIOR_NOTE = 19;
 inline constexpr int CUDNN_TYPE_CHAR = 24;
 
 // cudnnBackendDescriptorType_t
@@ -77,12 +95,17 @@ inline constexpr int CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR = 13;
 inline constexpr int CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR = 15;
 inline constexpr int CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR = 16;
 inline constexpr int CUDNN_BACKEND_TENSOR_DESCRIPTOR = 17;
+inline constexpr int CUDNN_BACKEND_MATMUL_DESCRIPTOR = 18;
+inline constexpr int CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR = 19;
+inline constexpr int CUDNN_BACKEND_REDUCTION_DESCRIPTOR = 21;
+inline constexpr int CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR = 22;
 inline constexpr int CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR = 38;
 
 // cudnnBackendAttributeName_t
 inline constexpr int CUDNN_ATTR_POINTWISE_MODE = 0;
 inline constexpr int CUDNN_ATTR_POINTWISE_MATH_PREC = 1;
 inline constexpr int CUDNN_ATTR_POINTWISE_NAN_PROPAGATION = 2;
+inline constexpr int CUDNN_ATTR_POINTWISE_AXIS = 9;
 inline constexpr int CUDNN_ATTR_CONVOLUTION_COMP_TYPE = 100;
 inline constexpr int CUDNN_ATTR_CONVOLUTION_CONV_MODE = 101;
 inline constexpr int CUDNN_ATTR_CONVOLUTION_DILATIONS = 102;
@@ -121,6 +144,7 @@ inline constexpr int CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR = 750;
 inline constexpr int CUDNN_ATTR_OPERATION_POINTWISE_XDESC = 751;
 inline constexpr int CUDNN_ATTR_OPERATION_POINTWISE_BDESC = 752;
 inline constexpr int CUDNN_ATTR_OPERATION_POINTWISE_YDESC = 753;
+inline constexpr int CUDNN_ATTR_OPERATION_POINTWISE_TDESC = 758;
 inline constexpr int CUDNN_ATTR_OPERATIONGRAPH_HANDLE = 800;
 inline constexpr int CUDNN_ATTR_OPERATIONGRAPH_OPS = 801;
 inline constexpr int CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT = 900;
@@ -129,11 +153,23 @@ inline constexpr int CUDNN_ATTR_TENSOR_DIMENSIONS = 902;
 inline constexpr int CUDNN_ATTR_TENSOR_STRIDES = 903;
 inline constexpr int CUDNN_ATTR_TENSOR_UNIQUE_ID = 906;
 inline constexpr int CUDNN_ATTR_TENSOR_IS_VIRTUAL = 907;
+inline constexpr int CUDNN_ATTR_TENSOR_IS_BY_VALUE = 908;
 inline constexpr int CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS = 1000;
 inline constexpr int CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS = 1001;
 inline constexpr int CUDNN_ATTR_VARIANT_PACK_WORKSPACE = 1003;
 inline constexpr int CUDNN_ATTR_ENGINE_GLOBAL_INDEX = 1301;
 inline constexpr int CUDNN_ATTR_ENGINE_NUMERICAL_NOTE = 1303;
+inline constexpr int CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE = 1305;
+inline constexpr int CUDNN_ATTR_MATMUL_COMP_TYPE = 1500;
+inline constexpr int CUDNN_ATTR_OPERATION_MATMUL_ADESC = 1520;
+inline constexpr int CUDNN_ATTR_OPERATION_MATMUL_BDESC = 1521;
+inline constexpr int CUDNN_ATTR_OPERATION_MATMUL_CDESC = 1522;
+inline constexpr int CUDNN_ATTR_OPERATION_MATMUL_DESC = 1523;
+inline constexpr int CUDNN_ATTR_REDUCTION_OPERATOR = 1600;
+inline constexpr int CUDNN_ATTR_REDUCTION_COMP_TYPE = 1601;
+inline constexpr int CUDNN_ATTR_OPERATION_REDUCTION_XDESC = 1610;
+inline constexpr int CUDNN_ATTR_OPERATION_REDUCTION_YDESC = 1611;
+inline constexpr int CUDNN_ATTR_OPERATION_REDUCTION_DESC = 1612;
 inline constexpr int CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION = 2702;
 
 // name, result, parameters

@@ -1,5 +1,8 @@
 // The cudnn backend: convolutions and their gradients on CUDA devices, by cuDNN where it is
-// installed, with the equations behind them that it computes too.
+// installed, with the equations behind them that it computes too; and attention in 16-bit floats.
+//
+// Its gradient is not recognised: parts of a composite that is differentiated are programs of their
+// own, whose residuals are not the library's.
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/cudnn/backend.h"
 
@@ -7,6 +10,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/cudnn/attention.h"
 #include "backends/cuda/cudnn/kernel.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/kernel.h"
@@ -34,7 +38,7 @@ bool runs_as_loops(const Equation& equation, std::span<const Aval> inputs, Devic
   return lowered(group, compile_passes::dense_inputs(group), device).staged != nullptr;
 }
 
-class ConvolutionBackend final : public Backend {
+class CudnnBackend final : public Backend {
  public:
   std::string_view name() const override { return "cudnn"; }
   bool runs_on(Device device) const override { return is_cuda(device); }
@@ -42,6 +46,7 @@ class ConvolutionBackend final : public Backend {
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
                    std::span<const Aval> outputs, Device device) const override {
+    if (is_attention(equation)) return supports_attention(equation, inputs, device);
     if (!(*equation.primitive == conv_p)) return Support::no();
     for (const Atom& atom : equation.inputs)
       if (!atom.is_var()) return Support::no("a scalar operand");
@@ -84,14 +89,13 @@ class ConvolutionBackend final : public Backend {
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target& target) const override {
-    return make_convolution_kernel(group, target);
+    return is_attention(group->equations[0]) ? make_attention_kernel(group, target)
+                                             : make_convolution_kernel(group, target);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_convolution_backend() {
-  return std::make_unique<ConvolutionBackend>();
-}
+std::unique_ptr<Backend> make_cudnn_backend() { return std::make_unique<CudnnBackend>(); }
 
 }  // namespace plait::cuda

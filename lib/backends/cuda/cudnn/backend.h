@@ -6,6 +6,6 @@
 
 namespace plait::cuda {
 
-std::unique_ptr<Backend> make_convolution_backend();
+std::unique_ptr<Backend> make_cudnn_backend();
 
 }  // namespace plait::cuda

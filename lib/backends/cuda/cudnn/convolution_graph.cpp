@@ -2,17 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/cudnn/convolution_graph.h"
 
-#include <plait/base/error.h>
-
-#include <map>
-
 #include "backends/cuda/cublaslt/product.h"
-#include "backends/cuda/driver.h"
 
 namespace plait::cuda {
 namespace {
-
-constexpr std::size_t most_plans = 4096;
 
 // Numbers of tensors in a graph; those of the three places come first.
 enum Number : std::int64_t { added_number = 4, bias_number, first_between };
@@ -30,6 +23,7 @@ class Describer {
   Operations run() {
     made_.may_use_tensor_cores = graph_.dtype != DType::float32 || allows_tf32();
     made_.most_workspace = graph_.most_workspace;
+    made_.action = "start a convolution";
     int left = graph_.adds_array + graph_.adds_bias + graph_.has_relu;  // steps behind it
     cudnnBackendDescriptor_t last = result(left);
     convolve(last);
@@ -155,15 +149,6 @@ std::string joined(const LongSizes& sizes) {
   return text;
 }
 
-PlanOrReason make_plan(Device device, const ConvolutionGraph& graph) {
-  try {
-    const CurrentContext current(device);
-    return {std::make_shared<const Plan>(describe(graph), machine_of(device)), {}};
-  } catch (const BackendError& error) {
-    return {nullptr, error.what()};
-  }
-}
-
 }  // namespace
 
 Place ConvolutionGraph::written() const {
@@ -237,20 +222,5 @@ std::vector<TensorMemory> numbered(const ConvolutionGraph& graph, const Convolut
 }
 
 Operations describe(const ConvolutionGraph& graph) { return Describer(graph).run(); }
-
-PlanOrReason plan_for(Device device, const ConvolutionGraph& graph) {
-  using Key = std::pair<std::uint8_t, ConvolutionGraph>;
-  static std::mutex& mutex = *new std::mutex;
-  static auto& known = *new std::map<Key, PlanOrReason>;
-  const Key key{device.index, graph};
-  {
-    const std::lock_guard lock(mutex);
-    if (const auto at = known.find(key); at != known.end()) return at->second;
-  }
-  const PlanOrReason made = make_plan(device, graph);
-  const std::lock_guard lock(mutex);
-  if (known.size() >= most_plans) known.clear();
-  return known.emplace(key, made).first->second;
-}
 
 }  // namespace plait::cuda

@@ -6,7 +6,6 @@
 #include <plait/base/dtype.h>
 
 #include <array>
-#include <memory>
 
 #include "backends/cuda/cudnn/plan.h"
 
@@ -58,12 +57,5 @@ struct ConvolutionMemory {
 std::vector<TensorMemory> numbered(const ConvolutionGraph& graph, const ConvolutionMemory& memory);
 
 Operations describe(const ConvolutionGraph& graph);
-
-// The plan of a device for a graph, or why there is none. It is looked for once.
-struct PlanOrReason {
-  std::shared_ptr<const Plan> plan;
-  std::string reason;
-};
-PlanOrReason plan_for(Device device, const ConvolutionGraph& graph);
 
 }  // namespace plait::cuda

@@ -5,7 +5,8 @@
 #include <plait/base/error.h>
 
 #include <algorithm>
-#include <map>
+
+#include "backends/cuda/driver.h"
 
 namespace plait::cuda {
 namespace {
@@ -97,22 +98,34 @@ std::vector<Descriptor> proposals(const Descriptor& graph, int mode, const Machi
   return found;
 }
 
+std::vector<int> notes_of(const Descriptor& engine, int attribute, int type) {
+  std::vector<int> notes(32);
+  std::int64_t count = 0;
+  check_cudnn(cudnn_api()->cudnnBackendGetAttribute(
+                  engine.get(), attribute, type, std::int64_t(notes.size()), &count, notes.data()),
+              "ask of an engine");
+  notes.resize(std::size_t(count));
+  return notes;
+}
+
 // Whether an engine rounds and orders sums as plait does.
 bool is_exact(const Descriptor& engine, bool may_use_tensor_cores) {
-  constexpr int most_notes = 32;
-  int notes[most_notes];
-  std::int64_t count = 0;
-  check_cudnn(
-      cudnn_api()->cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                            CUDNN_TYPE_NUMERICAL_NOTE, most_notes, &count, notes),
-      "ask of an engine");
-  return std::none_of(notes, notes + count, [&](int note) {
+  const std::vector<int> notes =
+      notes_of(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
+  return std::none_of(notes.begin(), notes.end(), [&](int note) {
     return note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || note == CUDNN_NUMERICAL_NOTE_FFT ||
            note == CUDNN_NUMERICAL_NOTE_WINOGRAD ||
            (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && !may_use_tensor_cores);
   });
+}
+
+bool is_compiled_for_a_plan(const Descriptor& engine) {
+  const std::vector<int> notes =
+      notes_of(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
+  return std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) !=
+         notes.end();
 }
 
 }  // namespace
@@ -156,20 +169,24 @@ bool Plan::choose(int mode, const Machine& machine, std::string& reason) {
       continue;
     }
     configuration_ = std::move(proposal);
-    try {
-      Descriptor plan = make(machine);
-      const std::int64_t bytes = plan.number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-      if (bytes > operations_.most_workspace) {
-        reason = "one wants " + std::to_string(bytes) + " bytes to work in";
-        continue;
-      }
-      workspace_bytes_ = std::size_t(bytes);
-      engine_ = engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
-      free_.push_back(std::move(plan));
-      return true;
-    } catch (const BackendError& error) {
-      reason = error.what();
+    engine_ = engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+    // Its kernel cannot be loaded where no device is: that an engine is proposed is all there is to
+    // know.
+    if (machine.description && is_compiled_for_a_plan(engine)) return true;
+    Descriptor plan = make(machine);
+    const cudnnStatus_t status = cudnn_api()->cudnnBackendFinalize(plan.get());
+    if (status != CUDNN_STATUS_SUCCESS) {
+      reason = name_of_cudnn(status);
+      continue;
     }
+    const std::int64_t bytes = plan.number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+    if (bytes > operations_.most_workspace) {
+      reason = "one wants " + std::to_string(bytes) + " bytes to work in";
+      continue;
+    }
+    workspace_bytes_ = std::size_t(bytes);
+    free_.push_back(std::move(plan));
+    return true;
   }
   return false;
 }
@@ -178,7 +195,7 @@ Descriptor Plan::make(const Machine& machine) const {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   machine.set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
   plan.object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_.get());
-  return std::move(plan.finalize());
+  return plan;
 }
 
 void Plan::run(std::span<const TensorMemory> memory, void* workspace,
@@ -203,11 +220,20 @@ void Plan::run(std::span<const TensorMemory> memory, void* workspace,
       free_.pop_back();
     }
   }
-  if (!plan) plan = make(machine);
+  if (!plan) plan = std::move(make(machine).finalize());
   check_cudnn(cudnn_api()->cudnnBackendExecute(machine.handle, plan->get(), pack.get()),
-              "start a convolution");
+              operations_.action);
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(*plan));
+}
+
+PlanOrReason make_plan(Device device, const std::function<Operations()>& describe) {
+  try {
+    const CurrentContext current(device);
+    return {std::make_shared<const Plan>(describe(), machine_of(device)), {}};
+  } catch (const BackendError& error) {
+    return {nullptr, error.what()};
+  }
 }
 
 }  // namespace plait::cuda

@@ -4,6 +4,9 @@
 
 #include <plait/base/device.h>
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -33,6 +36,7 @@ struct Operations {
   // Of float32 these round factors to 10 bits.
   bool may_use_tensor_cores = true;
   std::int64_t most_workspace = 0;
+  const char* action = "";  // to run them: "start a convolution"
 
   // Keeps a finalized descriptor.
   cudnnBackendDescriptor_t keep(Descriptor descriptor) {
@@ -41,7 +45,8 @@ struct Operations {
   }
 };
 
-// Memory of a tensor, by the number that it has in its graph.
+// Memory of a tensor, by the number that it has in its graph. That of a number which is given by
+// its value is the host's.
 struct TensorMemory {
   std::int64_t number = 0;
   const void* data = nullptr;
@@ -60,7 +65,7 @@ class Plan {
   void run(std::span<const TensorMemory> memory, void* workspace, const Machine& machine) const;
 
  private:
-  Descriptor make(const Machine& machine) const;
+  Descriptor make(const Machine& machine) const;  // to be finalized
   bool choose(int mode, const Machine& machine, std::string& reason);
 
   Operations operations_;
@@ -71,5 +76,30 @@ class Plan {
   mutable std::mutex mutex_;
   mutable std::vector<Descriptor> free_;
 };
+
+// The plan of a device for a graph, or why there is none. Graph: what describe makes operations of,
+// with an order. It is looked for once.
+struct PlanOrReason {
+  std::shared_ptr<const Plan> plan;
+  std::string reason;
+};
+PlanOrReason make_plan(Device device, const std::function<Operations()>& describe);
+
+template <class Graph>
+PlanOrReason plan_for(Device device, const Graph& graph) {
+  constexpr std::size_t most_plans = 4096;
+  using Key = std::pair<std::uint8_t, Graph>;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& known = *new std::map<Key, PlanOrReason>;
+  const Key key{device.index, graph};
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto at = known.find(key); at != known.end()) return at->second;
+  }
+  const PlanOrReason made = make_plan(device, [&] { return describe(graph); });
+  const std::lock_guard lock(mutex);
+  if (known.size() >= most_plans) known.clear();
+  return known.emplace(key, made).first->second;
+}
 
 }  // namespace plait::cuda
