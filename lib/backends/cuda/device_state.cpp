@@ -41,12 +41,12 @@ CUmemoryPool make_pool(int index, std::uint64_t threshold) {
 }
 
 // Never destroyed: memory may outlive main.
-struct States {
+struct DeviceStates {
   std::mutex mutex;
   std::array<std::atomic<DeviceState*>, 256> by_index{};
 };
-States& states() {
-  static States& states = *new States;
+DeviceStates& device_states() {
+  static DeviceStates& states = *new DeviceStates;
   return states;
 }
 
@@ -90,7 +90,7 @@ void DeviceState::fail(CUresult result, const char* action) {
 }
 
 DeviceState* state_if_used(Device device) {
-  return states().by_index[device.index].load(std::memory_order_acquire);
+  return device_states().by_index[device.index].load(std::memory_order_acquire);
 }
 
 DeviceState& state_of(Device device) {
@@ -100,10 +100,10 @@ DeviceState& state_of(Device device) {
         "start processes afresh: multiprocessing.set_start_method(\"spawn\")");
   if (DeviceState* state = state_if_used(device)) [[likely]]
     return *state;
-  const std::lock_guard lock(states().mutex);
+  const std::lock_guard lock(device_states().mutex);
   if (DeviceState* state = state_if_used(device)) return *state;
   DeviceState* made = make_state(device);
-  states().by_index[device.index].store(made, std::memory_order_release);
+  device_states().by_index[device.index].store(made, std::memory_order_release);
   return *made;
 }
 

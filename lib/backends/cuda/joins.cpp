@@ -45,7 +45,7 @@ struct Identity {
 };
 
 // Groups that are as many kernels, and those between them.
-struct Range {
+struct KernelRange {
   Identity program;
   Equations least, most;
   std::size_t kernels = 0;
@@ -57,7 +57,7 @@ struct Range {
 
 // What this thread knows of the program that it compiles.
 struct Known {
-  std::array<Range, 8> ranges;
+  std::array<KernelRange, 8> ranges;
   std::size_t next = 0;
 };
 Known& known() {
@@ -88,7 +88,7 @@ class Joining {
     return all;
   }
   std::optional<std::size_t> known_kernels(const Equations& equations) const {
-    for (const Range& range : known().ranges)
+    for (const KernelRange& range : known().ranges)
       if (range.has(identity_, equations)) return range.kernels;
     return {};
   }
