@@ -32,7 +32,7 @@ def counted(dev, tmp_path, text, status=0, counts=None):
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {status}\n")
     program.chmod(0o755)
     counts = dev.Counts() if counts is None else counts
-    dev.test_program("suite", str(program), "release", counts)
+    dev.test_programs({"suite": str(program)}, "release", counts)
     return counts
 
 
