@@ -1894,9 +1894,14 @@ class Lowering final : public loops::Writer {
       return call(equation, operands, outputs);
     }
     if (const Emit::Rule* emit = Emit::table().find(*equation.primitive)) {
+      // Rules give lists of more numbers than are few in a program without loops, and read arrays
+      // that are not few at any index.
+      Tensors readable = operands;
+      for (Tensor& operand : readable)
+        if (operand.elements.size() > 1 && !is_few(operand.aval)) operand = in_memory(operand);
       const std::size_t before = changes_;
       try {
-        return (*emit)(*this, equation, operands);
+        return (*emit)(*this, equation, readable);
       } catch (const Refused&) {
         if (!may_call || changes_ != before) throw;
       }
@@ -2023,7 +2028,11 @@ class Lowering final : public loops::Writer {
   }
 
   Tensor elementwise(const Equation& equation, const Tensors& operands, const Aval& result) {
-    if (!is_few(result)) return elementwise_formula(equation, operands, result);
+    // Rules give lists of more numbers than are few in a program without loops.
+    const bool is_list = std::any_of(operands.begin(), operands.end(), [](const Tensor& operand) {
+      return operand.elements.size() > 1;
+    });
+    if (!is_few(result) && !is_list) return elementwise_formula(equation, operands, result);
     std::vector<Values> elements;
     for (const Tensor& operand : operands) elements.push_back(elements_of(operand));
     Tensor tensor{result};
