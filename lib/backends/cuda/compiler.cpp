@@ -8,6 +8,8 @@
 #include <glob.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -69,6 +71,15 @@ std::string identity_of(const NvrtcApi& api, const std::string& source,
   for (std::uint64_t word : headers_key()) text += " " + std::to_string(word);
   for (const char* option : options) text += std::string(" ") + option;
   return text + "\n" + source;
+}
+
+// Where the variable PLAIT_CUDA_DUMP names a folder, texts and their machine code go there, by key.
+void dump(const FileCache::Key& key, const std::string& ending, const std::string& bytes) {
+  static const char* const folder = std::getenv("PLAIT_CUDA_DUMP");
+  if (folder == nullptr || *folder == '\0') return;
+  char name[40];
+  std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(key[0]));
+  std::ofstream(std::string(folder) + "/" + name + ending, std::ios::binary) << bytes;
 }
 
 std::string numbered(const std::string& source) {
@@ -141,9 +152,11 @@ Cubin compile(const std::string& source, std::string_view architecture) {
   const NvrtcApi& api = require_nvrtc();
   const std::string arch(architecture);
   const FileCache::Key key = FileCache::key_of(identity_of(api, source, arch));
+  dump(key, ".cu", source);
   if (std::optional<std::string> kept = files().read(key)) return {std::move(*kept), {}};
   load_builtins(api);
   Cubin cubin = Program(api, source).compile(arch);
+  dump(key, ".cubin", cubin.bytes);
   files().write(key, cubin.bytes);
   return cubin;
 }

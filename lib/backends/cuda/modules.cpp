@@ -45,6 +45,11 @@ struct SharedModule::State {
   std::unique_ptr<const Module> module;
   std::exception_ptr error;
 
+  // Then it is compiled anew for whoever asks next: memory or a file may have been missing.
+  bool has_failed() {
+    const std::lock_guard lock(mutex);
+    return error != nullptr;
+  }
   // Compiles it on this thread, unless another one does.
   void load() {
     {
@@ -110,7 +115,7 @@ SharedModule::SharedModule(Device device, std::string source) {
   const std::lock_guard lock(mutex);
   std::weak_ptr<void>& known = states[{device.to_string(), source}];
   state_ = std::static_pointer_cast<State>(known.lock());
-  if (state_) return;
+  if (state_ && !state_->has_failed()) return;
   std::erase_if(states,
                 [&](const auto& each) { return &each.second != &known && each.second.expired(); });
   state_ = std::make_shared<State>(device, std::move(source));
