@@ -261,11 +261,16 @@ class Trial {
 void try_cases(const Backend& backend, const ConformanceOptions& options, const std::string& name,
                const std::vector<Case>& cases, std::vector<ConformanceRow>& rows) {
   std::map<DType, ConformanceRow> by_dtype;
+  const auto is_wanted = [&](DType dtype) {
+    const std::vector<DType>& wanted = options.dtypes;
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), dtype) != wanted.end();
+  };
   for (const Case& one : cases)
     for (DType dtype : dtypes) {
       const std::optional<Case> other = in_dtype(one, dtype);
       if (!other) continue;
       const DType key = dtype_of(*other);
+      if (!is_wanted(key)) continue;
       auto [at, is_first] = by_dtype.try_emplace(key);
       ConformanceRow& row = at->second;
       row.primitive = name;

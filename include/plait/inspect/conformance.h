@@ -41,6 +41,7 @@ struct ConformanceOptions {
   bool runs = true;                          // otherwise it is only asked what it takes
   bool programs = true;                      // derivatives and vmap too
   Device device = {};                        // that the backend runs on
+  std::vector<DType> dtypes = {};            // rows of only those; empty: all
 };
 
 // ValueError for a primitive that is not registered; for a name, also the errors of backend_named.

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "../cpu_compiler.h"
 #include "state.h"
 
 namespace plait::cuda {
@@ -53,6 +55,25 @@ void* load(const void* image, std::size_t bytes) {
   if (library == nullptr) std::fprintf(stderr, "stand-in of CUDA: %s\n", dlerror());
   unlink(path.c_str());
   return library;
+}
+
+// The library of an image, and the kernels that are meant there.
+const on_cpu::Entry* open(const void* image, void*& library) {
+  const char* const text = static_cast<const char*>(image);
+  if (std::strncmp(text, image_prefix, std::strlen(image_prefix)) != 0) {
+    const std::size_t bytes = size_of_image(image);
+    if (bytes == 0) return nullptr;
+    library = load(image, bytes);
+    return library == nullptr
+               ? nullptr
+               : static_cast<const on_cpu::Entry*>(dlsym(library, "plait_kernel_list"));
+  }
+  const std::string path(text + std::strlen(image_prefix), std::strchr(text, '\n'));
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  const auto* lists =
+      static_cast<const on_cpu::Entry* const*>(dlsym(library, "plait_kernel_lists"));
+  return lists == nullptr ? nullptr : lists[std::atoi(std::strchr(text, '\n'))];
 }
 
 std::shared_ptr<CUmod_st> module_of(CUfunction function) {
@@ -130,14 +151,11 @@ STANDIN_EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   STANDIN_CALL();
   if (const CUresult refused = refuse_in_captures()) return refused;
   if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t bytes = size_of_image(image);
-  if (bytes == 0) return CUDA_ERROR_INVALID_IMAGE;
   auto made = std::make_shared<CUmod_st>();
   made->context = current_context();
-  made->library = load(image, bytes);
+  const on_cpu::Entry* entry = open(image, made->library);
   if (made->library == nullptr) return CUDA_ERROR_INVALID_IMAGE;
   auto* machine = static_cast<on_cpu::Machine**>(dlsym(made->library, "plait_kernel_machine"));
-  auto* entry = static_cast<on_cpu::Entry*>(dlsym(made->library, "plait_kernel_list"));
   if (machine == nullptr || entry == nullptr) return CUDA_ERROR_INVALID_IMAGE;
   *machine = &on_cpu::machine();
   for (; entry->name != nullptr; ++entry)
