@@ -265,6 +265,17 @@ TEST_CASE("convolutions that cuDNN does not take are left to loops, which say wh
             "a result of another dtype, float32"));
 }
 
+TEST_CASE("a convolution of more elements than the library counts is left to loops") {
+  const Shape lhs{1 << 16, 64, 32, 32}, rhs{8, 64, 1, 1}, out{1 << 16, 8, 32, 32};
+  const Function f = [](std::span<const Array> in) { return Arrays{conv(in[0], in[1])}; };
+  const Aval operands[] = {{lhs, DType::float32}, {rhs, DType::float32}},
+             result{out, DType::float32};
+  const Jaxpr program = make_jaxpr(f, std::vector<Aval>{operands[0], operands[1]}).jaxpr;
+  CHECK(find_backend("cudnn")
+            ->supports(program->equations[0], operands, std::span(&result, 1), first_device())
+            .reason == "more than 2^31 elements");
+}
+
 TEST_CASE("a library that fails when it is asked leaves the convolution to loops") {
   cudnn().standin_fail_cudnn("plan", plait::cuda::CUDNN_STATUS_INTERNAL_ERROR);
   const Run left = run_graphs(
@@ -308,4 +319,38 @@ TEST_CASE("threads share plans, and have handles of their own") {
   for (const std::vector<double>& values : given)
     for (std::size_t i = 0; i < expected.size(); ++i)
       CHECK(std::abs(values[i] - expected[i]) <= 1e-4);
+}
+
+TEST_CASE("convolutions and attention are captured, and replayed with other memory") {
+  const auto block = [](std::span<const Array> in) {
+    const Array y = nn::relu(conv(in[0], in[1]) + numpy::expand_dims(in[2], {1, 2}));
+    const Array rows = lax::sort(lax::reshape(y, {2, 6, 63}), 2);
+    return Arrays{nn::attention(numpy::swapaxes(numpy::tile(rows, {1, 4, 1}), 1, 2), in[3], in[3])};
+  };
+  const DType dtype = DType::bfloat16;
+  const Array w = numbers({6, 8, 3, 3}, dtype), b = numbers({6}, dtype),
+              k = numbers({2, 128, 24}, dtype);
+  const Array shape = numbers({2, 8, 9, 7}, dtype);
+  const Jaxpr program =
+      make_jaxpr(block, std::vector<Aval>{shape.aval(), w.aval(), b.aval(), k.aval()}).jaxpr;
+  const auto there = compile(program, {.device = first_device()}), here = compile(program);
+  const long before = cudnn().standin_graphs();
+  int num_calls = 0;
+  std::vector<Buffer> kept;  // so that calls meet other memory
+  for (; num_calls < 7; ++num_calls) {
+    const Array x = shape * (1.0 + 0.25 * num_calls);
+    std::vector<Buffer> inputs, on_device;
+    for (const Array& each : {x, w, b, k}) {
+      inputs.push_back(each.buffer());
+      on_device.push_back(device_put(each, first_device()).buffer());
+    }
+    kept.insert(kept.end(), on_device.begin(), on_device.end());
+    const std::vector<double> given = Array(there->run(on_device)[0].on_host()).to_vector<double>(),
+                              expected = Array(here->run(inputs)[0]).to_vector<double>();
+    for (std::size_t i = 0; i < given.size(); ++i)
+      REQUIRE(std::abs(given[i] - expected[i]) <= 0.05 * (1 + std::abs(expected[i])));
+  }
+  CAPTURE(there->explain());
+  CHECK(has(there->explain(), "captured where the device can"));
+  CHECK(cudnn().standin_graphs() > before);
 }

@@ -21,10 +21,21 @@ namespace {
 constexpr std::int64_t small_attention = 1 << 18;
 constexpr std::int64_t copy_alignment = 256;
 
-std::array<std::int64_t, 4> four_strides(const Sizes64& strides) {
-  std::array<std::int64_t, 4> four{0, 0, 0, 0};
-  const std::size_t missing = 4 - strides.size();
-  for (std::size_t i = 0; i < strides.size(); ++i) four[missing + i] = strides[i];
+// The leading axes but the last, the heads, are one; its stride is 0 where they are not one in
+// memory.
+std::array<std::int64_t, 4> four_strides(const Sizes64& shape, const Sizes64& strides) {
+  const std::size_t rank = strides.size();
+  std::array<std::int64_t, 4> four{0, strides[rank - 3], strides[rank - 2], strides[rank - 1]};
+  std::int64_t next = 0;  // the stride of an axis that goes on where those behind it end
+  for (std::size_t axis = rank - 3; axis-- > 0;) {
+    if (shape[axis] == 1) continue;
+    if (next == 0)
+      four[0] = strides[axis];
+    else if (strides[axis] != next)
+      four[0] = 0;
+    next = shape[axis] * strides[axis];
+    if (four[0] == 0) break;
+  }
   return four;
 }
 
@@ -36,7 +47,7 @@ AttentionGraph graph_of(const Params& attributes, std::span<const Aval> inputs,
   };
   AttentionGraph graph;
   graph.dtype = inputs[0].dtype;
-  graph.batch = rank == 4 ? size(0, 4) : 1;
+  for (int from_back = 4; from_back <= rank; ++from_back) graph.batch *= size(0, from_back);
   graph.heads = size(0, 3);
   graph.queries = size(0, 2);
   graph.keys = size(1, 2);
@@ -45,7 +56,7 @@ AttentionGraph graph_of(const Params& attributes, std::span<const Aval> inputs,
   graph.is_causal = attributes.has("causal");
   for (int i = 0; i < 3; ++i) {
     std::array<std::int64_t, 4>& four = graph.strides[std::size_t(i)];
-    four = four_strides(strides[std::size_t(i)]);
+    four = four_strides(inputs[std::size_t(i)].shape.to_sizes(), strides[std::size_t(i)]);
     const std::array<std::int64_t, 4> sizes = graph.sizes_of(i);
     for (std::size_t axis = 4; axis-- > 0;)  // as dense memory has them
       if (sizes[axis] == 1) four[axis] = axis == 3 ? 1 : four[axis + 1] * sizes[axis + 1];
@@ -168,11 +179,14 @@ Support supports_attention(const Equation& equation, std::span<const Aval> input
   for (const Atom& atom : equation.inputs)
     if (!atom.is_var()) return Support::no("a scalar operand");
   const int rank = inputs[0].rank();
-  if (rank < 3 || rank > 4) return Support::no("rank " + std::to_string(rank));
+  if (rank < 3) return Support::no("rank " + std::to_string(rank));
   for (const Aval& input : inputs) {
     if (input.dtype != DType::float16 && input.dtype != DType::bfloat16)
       return Support::no("no attention of " + std::string(name_of(input.dtype)));
-    if (input.shape.num_elements() == Dim(0)) return Support::no("nothing to compute");
+    const std::int64_t size = input.shape.num_elements().constant();
+    if (size == 0) return Support::no("nothing to compute");
+    if (size > std::numeric_limits<std::int32_t>::max())
+      return Support::no("more than 2^31 elements");
     for (int axis = 0; axis < rank - 2; ++axis)
       if (input.rank() != rank || !(input.shape[axis] == inputs[0].shape[axis]))
         return Support::no("operands that several examples share");

@@ -9,6 +9,7 @@
 #include <plait/primitives/primitives.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "backends/cuda/cudnn/attention.h"
 #include "backends/cuda/cudnn/kernel.h"
@@ -22,6 +23,8 @@ namespace {
 
 // Products of a small convolution, in all; below, a loop runs as fast as the library starts.
 constexpr std::int64_t small_convolution = 1 << 14;
+
+constexpr std::int64_t most_elements = std::numeric_limits<std::int32_t>::max();
 
 std::int64_t elements_of(const LongSizes& sizes) {
   std::int64_t product = 1;
@@ -57,8 +60,11 @@ class CudnnBackend final : public Backend {
     const int num_spatial = outputs[0].rank() - 2;
     if (num_spatial < 1 || num_spatial > 3)
       return Support::no(std::to_string(num_spatial) + " spatial dimensions");
-    for (const Aval* aval : {&inputs[0], &inputs[1], &outputs[0]})
-      if (aval->shape.num_elements() == Dim(0)) return Support::no("nothing to compute");
+    for (const Aval* aval : {&inputs[0], &inputs[1], &outputs[0]}) {
+      const std::int64_t size = aval->shape.num_elements().constant();
+      if (size == 0) return Support::no("nothing to compute");
+      if (size > most_elements) return Support::no("more than 2^31 elements");
+    }
     const std::vector<ConvolutionGraph> graphs = dense_graphs(equation.params, inputs, outputs[0]);
     if (graphs.empty()) return Support::no("its padding, or holes in lhs with strides or groups");
     if (const std::int64_t work = work_of(graphs[0]);

@@ -232,7 +232,7 @@ PlanOrReason make_plan(Device device, const std::function<Operations()>& describ
     const CurrentContext current(device);
     return {std::make_shared<const Plan>(describe(), machine_of(device)), {}};
   } catch (const BackendError& error) {
-    return {nullptr, error.what()};
+    return {nullptr, error.problem()};
   }
 }
 
