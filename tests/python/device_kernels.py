@@ -75,6 +75,32 @@ def views_and_numbers_alone():
     like_cpu(lambda a: (pnp.arange(5), pnp.eye(3)), x)
 
 
+# --- Many updates of a small array ---------------------------------------------------------------
+
+
+@case
+def histograms():
+    n = 33000
+
+    def adds(size, dtype):
+        like_cpu(
+            lambda a, i, v: pnp.asarray(a).at[i].add(v),
+            floats(size).astype(dtype),
+            small(n, most=size),
+            floats(n).astype(dtype),
+        )
+
+    adds(3, "f2")
+    adds(3, "?")
+    adds(4100, "f4")
+    like_cpu(
+        lambda a, i, v: pnp.asarray(a).at[i[:, 0] - 1, i[:, 1]].max(v, mode="drop"),
+        floats(2, 2),
+        small(n, 2, most=2),
+        floats(n),
+    )
+
+
 # --- Products ------------------------------------------------------------------------------------
 
 

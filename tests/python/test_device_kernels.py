@@ -24,6 +24,7 @@ ENVIRONMENT = {**os.environ, "PLAIT_CUDA_LIBRARIES": str(STAND_INS)}
 
 # The others are of hundreds of kernels, each of which a compiler of C++ takes most of a second for.
 QUICK = (
+    "histograms",
     "views_and_numbers_alone",
     "products_over_scattered_axes",
     "convolutions",

@@ -178,6 +178,12 @@ void check_windows(loops::Writer& w, const Equation& equation, const loops::Tens
 lax::ScatterKind scatter_kind_of(const Params& params);
 // True when no two windows of a batch overlap: promised, and clipping moved none together.
 bool is_disjoint(const Params& params, const Shape& indices);
+// In a loop program, an element that is set, or combined with what it is updated by.
+loops::Value updated(loops::Writer& w, lax::ScatterKind kind, loops::Value element,
+                     loops::Value update, DType dtype, Source source);
+// The result of scatter where its updates are combined in parts.
+loops::Tensor scattered_in_parts(loops::Writer& w, const Equation& equation,
+                                 std::span<const loops::Tensor> inputs);
 // In how many parts the updates of an array are combined: see NOTE: [scatter order].
 std::int64_t num_parts_of(const Params& params, const Shape& array, const Shape& indices,
                           const Shape& updates);

@@ -361,17 +361,6 @@ double scatter_flops(cost::Avals inputs, cost::Avals, const Params& params) {
   return params.text("kind") == "set" ? 0 : elements_of(inputs[2]);
 }
 
-// An element that is set, or combined with what it is updated by.
-loops::Value updated(loops::Writer& w, Kind kind, loops::Value element, loops::Value update,
-                     Source source) {
-  if (kind == Kind::set) return update;
-  const Primitive& by = kind == Kind::add   ? add_p
-                        : kind == Kind::mul ? mul_p
-                        : kind == Kind::min ? min_p
-                                            : max_p;
-  return w.compute(by, {}, {element, update}, source);
-}
-
 // Sets a window, or combines it with what it is updated by.
 void update_window(loops::Writer& w, const Equation& equation, const loops::Tensor& window,
                    const loops::Tensor& updates) {
@@ -383,7 +372,7 @@ void update_window(loops::Writer& w, const Equation& equation, const loops::Tens
   for (const loops::Formula::Read& read : w.reads_of(updates)) combined.reads.push_back(read);
   combined.element = [&](std::span<const loops::Index> indices) {
     return updated(w, kind, w.element(window, indices), w.element(updates, indices),
-                   equation.source);
+                   updates.aval.dtype, equation.source);
   };
   w.copy(w.computed(updates.aval, std::move(combined)), window);
 }
@@ -489,7 +478,8 @@ loops::Tensor rows_with_one_changed(loops::Writer& w, const Equation& equation,
     const loops::Value is_here =
         w.compute(cmp_p, {{"direction", std::string("eq")}}, {w.number(at.back()), place}, source);
     const loops::Value before = w.element(array, at), update = w.element(updates, of_row(updates));
-    return w.compute(select_p, {}, {is_here, updated(w, kind, before, update, source), before},
+    return w.compute(select_p, {},
+                     {is_here, updated(w, kind, before, update, array.aval.dtype, source), before},
                      source);
   };
   return w.computed(array.aval, std::move(formula));
@@ -500,14 +490,15 @@ loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
   const loops::Tensor &indices = inputs[1], &updates = inputs[2];
   const lax::IndexDimensions dimensions = dimensions_of(equation.params);
   const DType dtype = updates.aval.dtype;
-  if (scatter_kind_of(equation.params) != Kind::set &&
+  if (w.has_kernels() && scatter_kind_of(equation.params) != Kind::set &&
       (dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::bool_))
     w.refuse("`scatter` of kind " + equation.params.text("kind") + " of " +
              std::string(name_of(dtype)));
-  // Parts are what the kernel has.
   if (num_parts_of(equation.params, inputs[0].aval.shape, indices.aval.shape, updates.aval.shape) >
-      1)
-    w.refuse("`scatter` of many updates");
+      1) {
+    if (w.has_kernels()) w.refuse("`scatter` of many updates");
+    return {scattered_in_parts(w, equation, inputs)};
+  }
   const bool is_one =
       dimensions.batch_dims == 0 &&
       indices.aval.shape.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&
