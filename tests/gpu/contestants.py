@@ -74,9 +74,11 @@ def load(name):
     return kind(name)
 
 
-def rounds_factors(library, rounds):
-    """Whether products of float32 may round their factors to tf32; of plait PLAIT_TF32 says so."""
+def set_rules(library, rounds):
+    """What a row wants of the library: whether products of float32 may round their factors to tf32
+    (PLAIT_TF32 says so to plait), and nothing that an earlier row wanted."""
     if library.kind == "torchlike":
+        library.module.use_deterministic_algorithms(False)
         library.module.backends.cuda.matmul.allow_tf32 = rounds
         library.module.backends.cudnn.allow_tf32 = rounds
     elif library.name == "jax":

@@ -26,7 +26,12 @@ def library(name):
     for folder in sys.path:
         found += sorted(glob.glob(os.path.join(folder, "nvidia", "*", "lib", name + "*")))
     found += sorted(glob.glob(f"/usr/local/cuda*/lib64/{name}*")) + [name]
-    return ctypes.CDLL(found[0])
+    for path in found:
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            pass
+    return None
 
 
 class Driver:
@@ -109,6 +114,7 @@ class Driver:
 def compiled(text, architecture="sm_90"):
     """The bytes of a text of kernels, by NVRTC; CudaError with what it says."""
     lib = library("libnvrtc.so.13")
+    library("libnvrtc-builtins.so")  # which it opens by name
     lib.nvrtcGetErrorString.restype = ctypes.c_char_p
     program = ctypes.c_void_p()
     lib.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)

@@ -32,7 +32,7 @@ class Worker:
         self.call = None
         gc.collect()
         row = self.rows[name]
-        contestants.rounds_factors(self.library, row.rounds)
+        contestants.set_rules(self.library, row.rounds)
         self.library.setup(row)
         builder = row.calls.get(self.library.name) or row.calls.get(self.library.kind)
         if builder is None:
@@ -41,6 +41,8 @@ class Worker:
         self.library.sync(arrays)
         begin = time.perf_counter()
         calls = builder(self.library, *arrays)
+        if calls is None:
+            return {"absent": True}
         # Of several ways the last one: torch.compile has one, optimizers are fused first.
         call = calls if callable(calls) else next(iter(calls.values()))
         value = call()
