@@ -568,6 +568,7 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
     return {AnyProduct(axes, inputs, dtype).emit(w, shape, equation.source)};
   require_sums(w, axes, inputs, sum, m, n);
   const bool is_of_numbers = sum.is_written() && shape.num_elements().constant() <= loops::few;
+  bool reads_list = false;
   loops::Tensor operands[2];
   std::vector<int> free[2] = {lhs_free, rhs_free};
   std::vector<loops::Formula::Read> reads;
@@ -580,6 +581,8 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
     const bool is_list = !operand.formula && !operand.is_in_memory();
     if (is_list ? !is_of_numbers : !operand.formula || (side ? m : n) > 1)
       operand = w.in_memory(operand);
+    else
+      reads_list |= operand.elements.size() > 1;
     operand = loops::merged(w, operand, contract);
     for (loops::Formula::Read& read : w.reads_of(operand)) {
       read.strides =
@@ -604,7 +607,18 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
     };
     return sum.of([&](const loops::Index& at) { return std::array{term(0, at), term(1, at)}; });
   };
-  return {w.combined({shape, dtype}, formula, !by_parts)};
+  if (!reads_list) return {w.combined({shape, dtype}, formula, !by_parts)};
+  // A list is read at places that are known: its products are a list too.
+  loops::Tensor result{{shape, dtype}};
+  const std::int64_t count = shape.num_elements().constant();
+  for (std::int64_t number = 0; number < count; ++number) {
+    loops::Indices at(std::size_t(shape.rank()));
+    std::int64_t rest = number;
+    for (int axis = shape.rank(); axis-- > 0; rest /= shape[axis].constant())
+      at[std::size_t(axis)] = {rest % shape[axis].constant()};
+    result.elements.push_back(formula.element(at));
+  }
+  return {result};
 }
 
 double dot_flops(cost::Avals inputs, cost::Avals outputs, const Params& params) {
