@@ -22,6 +22,12 @@ const Function goes_on = [](In s) -> Arrays { return {np::max(s[0]) > -1.0}; };
 const Function step = [](In s) -> Arrays { return {np::flip(s[0]) * 0.5 + 0.25}; };
 Arrays endless(In in) { return flat::while_loop(goes_on, step, in); }
 
+// Two thousand million steps.
+Arrays long_loop(In in) {
+  const auto i32 = [](double value) { return Array::literal(value, DType::int32); };
+  return flat::fori_loop(i32(0), i32(2e9), [](In s) { return step(s.subspan(1)); }, in);
+}
+
 Arrays endless_examples(In in) {
   flat::VmapOptions options;
   options.in_dims = {0};
@@ -61,7 +67,10 @@ TEST_CASE("loops that do not end stop when they are asked to") {
        {Case{"&& is_stopped", endless_examples, {70}},
         Case{"from_first_lane(is_stopped", endless_examples, {3, 20}},
         Case{"from_first_thread(threadIdx.x == 0 &&", endless, {100}},
-        Case{"from_first_block(thread == 0 &&", endless, {300}}}) {
+        Case{"from_first_block(thread == 0 &&", endless, {300}},
+        Case{"% 65536 == 65535 && is_stopped", long_loop, {}},
+        Case{"% 1024 == 1023 && from_first_thread", long_loop, {100}},
+        Case{"% 64 == 63 && from_first_block", long_loop, {300}}}) {
     std::string text;
     const std::string error = said(function, shape, 256, ask_to_stop, text);
     CAPTURE(text);

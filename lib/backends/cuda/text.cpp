@@ -45,6 +45,8 @@ constexpr std::int64_t many_steps = 1 << 20, unrolled = 4;
 // How many turns loops that may be endless take between looks whether to stop, by team: a look
 // takes a microsecond, and that of a block or a grid its threads take together.
 constexpr std::int64_t turns_between_looks[] = {1 << 16, 1 << 12, 1 << 10, 1 << 6};
+// Other loops in order look too, from so many steps on.
+constexpr std::int64_t many_turns[] = {1 << 16, 1 << 16, 1 << 16, 1 << 10};
 
 enum class Team : std::uint8_t { thread, octet, block, grid };
 
@@ -89,7 +91,7 @@ class KernelWriter {
     result_.is_cooperative = stage.is_cooperative;
     result_.is_guarded = is_guarded;
     codegen::for_each_statement(stage.body, [&](const Statement& s) {
-      result_.may_fail |= s.kind == Kind::check || s.kind == Kind::loop;
+      result_.may_fail |= s.kind == Kind::check || s.kind == Kind::loop || takes_long(s, team_);
     });
     Effects effects;
     for (const Statement& s : stage.body) effects.add(s);
@@ -534,12 +536,17 @@ class KernelWriter {
       const Enclosing loop(*this, "continue");
       write_one_after_another(s.blocks[0], team);
       end_step(s);
+      if (takes_long(s, team)) look_after(turns_between_looks[int(team)], name(s.value), team);
     });
     end(s, team);
   }
+  static bool takes_long(const Statement& s, Team team) {
+    return s.kind == Kind::repeat && !codegen::runs_in_any_order(s) &&
+           s.steps >= many_turns[int(team)];
+  }
   void write_while(const Statement& s, Team team) {
     begin(s);
-    in_braces("for (unsigned turn = 1;; ++turn)", [&] {
+    in_braces("for (unsigned turn = 0;; ++turn)", [&] {
       const Enclosing loop(*this, "break");
       Pending pending;
       write_in_order(s.blocks[0], team, pending);
@@ -559,8 +566,8 @@ class KernelWriter {
     if (team == Team::block || team == Team::grid) wanted = rank(team) + " == 0 && " + wanted;
     if (team != Team::thread)
       wanted = agreed[int(team)] + wanted + (team == Team::grid ? ", grid)" : ")");
-    line("if (" + turn + " % " + number(turns) + " == 0 && " + wanted + ") " +
-         (team == team_ ? "return;" : "break;"));
+    line("if (" + turn + " % " + number(turns) + " == " + number(turns - 1) + " && " + wanted +
+         ") " + (team == team_ ? "return;" : "break;"));
   }
 
   std::string is_swapped(const Statement& s) const {

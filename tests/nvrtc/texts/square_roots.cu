@@ -10,7 +10,7 @@ extern "C" __global__ void square_roots0_0(In<float> m0, Out<float> m1, Out<int>
     const float v1 = m0[v0];
     const float v8 = v1 * 1e-05f;
     float v2 = v1;
-    for (unsigned turn = 1;; ++turn) {
+    for (unsigned turn = 0;; ++turn) {
       const float v4 = v2 * v2;
       const float v5 = v4 - v1;
       const float v6 = lax::abs(v5);
@@ -20,7 +20,7 @@ extern "C" __global__ void square_roots0_0(In<float> m0, Out<float> m1, Out<int>
       const float v11 = v2 + v10;
       const float v13 = v11 * 0.5f;
       v2 = v13;
-      if (turn % 65536 == 0 && is_stopped(failed, failure, call_step)) return;
+      if (turn % 65536 == 65535 && is_stopped(failed, failure, call_step)) return;
     }
     const float v14 = v2;
     m1[v0] = v14;

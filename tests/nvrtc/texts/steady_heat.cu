@@ -20,7 +20,7 @@ extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<f
   const float v129 = m1[0];
   float v1 = v129;
   bool is_swapped_m2_0 = false;
-  for (unsigned turn = 1;; ++turn) {
+  for (unsigned turn = 0;; ++turn) {
     const bool v4 = v1 > 1e-04f;
     if (!v4) break;
     const float v5 = m2[65535];
@@ -150,7 +150,7 @@ extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<f
     v1 = v77;
     swap(m2, m3);
     is_swapped_m2_0 = !is_swapped_m2_0;
-    if (turn % 64 == 0 && from_first_block(thread == 0 && is_stopped(failed, failure, call_step), grid)) return;
+    if (turn % 64 == 63 && from_first_block(thread == 0 && is_stopped(failed, failure, call_step), grid)) return;
   }
   if (is_swapped_m2_0) {
     swap(m2, m3);
