@@ -75,6 +75,20 @@ def views_and_numbers_alone():
     like_cpu(lambda a: (pnp.arange(5), pnp.eye(3)), x)
 
 
+@case
+def arrays_without_elements():
+    empty, x = floats(0, 3, dtype="f4"), floats(2, 3, dtype="f4")
+    like_cpu(lambda a: (a + 1, pnp.sort(a, 0), pnp.cumsum(a, 0), plait.nn.softmax(a)), empty)
+    like_cpu(lambda a: (a.sum(), a.sum(0), a.mean(), a.max(initial=0.0), a.T @ a), empty)
+    like_cpu(
+        lambda a, b: (pnp.concatenate([a, b]), lax.pad(a, 5.0, [(1, 1, 0), (0, 0, 0)])), empty, x
+    )
+    like_cpu(lambda a, b: pnp.asarray(b).at[pnp.zeros(0, int)].add(a), empty, x)
+    like_cpu(lambda a: lax.scan(lambda c, row: (c + row.sum(), row * 2), 0.0, a), empty)
+    like_cpu(lambda b: plait.grad(lambda b: (b[:0] ** 2).sum() + b.sum())(b), x)
+    like_cpu(lambda b: pnp.linalg.det(pnp.asarray(b)[:0, :0]), x)
+
+
 # --- Many updates of a small array ---------------------------------------------------------------
 
 

@@ -98,6 +98,19 @@ class OnHostKernel final : public Kernel {
   const std::string_view reason_;
 };
 
+// On a device, where no result has an element.
+class NothingKernel final : public Kernel {
+ public:
+  void enqueue(std::span<const View>, std::span<const View>, void*, const Launch&) const override {}
+  bool is_capturable() const override { return true; }
+  bool can_fail() const override { return false; }
+  std::string note() const override { return "no elements"; }
+};
+
+bool is_empty(const Aval& aval) {
+  return aval.stack == 0 && num_elements(aval.shape.to_sizes()) == 0;
+}
+
 // The most equations in one group: the values of a block of elements stay in the caches.
 constexpr std::size_t largest_group = 192;
 
@@ -105,12 +118,17 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   bool runs_pointwise_loops() const override { return true; }
-  // On other devices: what belongs to the host.
+  // On other devices: what belongs to the host, and arrays without elements, which loops of devices
+  // do not have.
   bool runs_on(Device) const override { return true; }
 
-  Support supports(const Equation& equation, std::span<const Aval>, std::span<const Aval>,
-                   Device device) const override {
-    if (!device.is_host() && !OnHost::table().find(*equation.primitive)) return Support::no();
+  Support supports(const Equation& equation, std::span<const Aval> inputs,
+                   std::span<const Aval> outputs, Device device) const override {
+    if (!device.is_host() && !OnHost::table().find(*equation.primitive)) {
+      if (is_effectful(equation)) return Support::no();
+      if (std::ranges::all_of(outputs, is_empty)) return Support::yes();
+      if (std::ranges::none_of(inputs, is_empty)) return Support::no();
+    }
     if (Eval::table().find(*equation.primitive)) return Support::yes();
     return Support::no("`" + std::string(equation.primitive->name()) + "` has no Eval rule");
   }
@@ -132,8 +150,13 @@ class ReferenceBackend final : public Backend {
       return target.strides.empty() ? make_interpreted(group)
                                     : make_interpreted(group, target.strides);
     const Equation& first = group->equations[0];
-    if (!target.device.is_host())
-      return std::make_unique<OnHostKernel>(first, group, rule<OnHost>(*first.primitive));
+    if (!target.device.is_host()) {
+      if (const OnHost::Rule* reason = OnHost::table().find(*first.primitive))
+        return std::make_unique<OnHostKernel>(first, group, *reason);
+      if (std::ranges::all_of(group->output_avals(), is_empty))
+        return std::make_unique<NothingKernel>();
+      return std::make_unique<OnHostKernel>(first, group, "an operand has no elements");
+    }
     if (is_pointwise(first)) return std::make_unique<PointwiseKernel>(first, group);
     return std::make_unique<EvalKernel>(first, group);
   }
