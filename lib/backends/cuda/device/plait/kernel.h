@@ -77,14 +77,15 @@ struct Grid {
 inline void sync_grid(Grid* grid) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
-    const unsigned meeting = atomicAdd(&grid->meetings, 0u);
+    volatile unsigned* const meetings = &grid->meetings;
+    const unsigned meeting = *meetings;
+    __threadfence();  // what this block has done comes before its arrival
     if (atomicAdd(&grid->arrived, 1u) == gridDim.x - 1) {
       atomicExch(&grid->arrived, 0u);
       __threadfence();
-      atomicAdd(&grid->meetings, 1u);
+      *meetings = meeting + 1;
     } else {
-      while (atomicAdd(&grid->meetings, 0u) == meeting) __nanosleep(20);
+      while (*meetings == meeting) __nanosleep(20);
     }
     __threadfence();
   }
