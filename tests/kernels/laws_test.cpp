@@ -190,18 +190,10 @@ TEST_CASE("laws of primitives and compositions hold for kernels") {
   }
   if (count > 0) found = verdicts(backend);
   MESSAGE(at_cpu_seconds() << count << " texts were compiled, and all ran");
-  const auto is_known = [](const ConformanceRow& row) {
-    return row.detail.find("a list is read by computed indices") != std::string::npos;
-  };
-  int num_known = 0;
   for (const ConformanceRow& row : found.report.rows)
-    if (row.state == ConformanceRow::State::failed && is_known(row))
-      ++num_known;
-    else if (row.state == ConformanceRow::State::failed)
+    if (row.state == ConformanceRow::State::failed)
       FAIL_CHECK(row.primitive << " " << short_name_of(row.dtype) << " " << row.detail);
   for (const std::string& what : found.of_compositions) FAIL_CHECK(what);
-  CHECK(found.report.count(ConformanceRow::State::passed) > 1);
-  // Gradients of qr, and of pinv and svd by it: products of 5 to 8 numbers that read a list.
-  CHECK(num_known <= 3);
+  CHECK(found.report.count(ConformanceRow::State::passed) >= 1);
   unsetenv("STANDIN_KERNELS");
 }
