@@ -286,7 +286,7 @@ TEST_CASE("a kernel leaves word of its first failure") {
   OnDevice on;
   const Module module(begin + R"(
 extern "C" __global__ void kernel(Out<int> failed, Failure* failure, int step) {
-  if (threadIdx.x >= 40) fail(failed, failure, step, 3, threadIdx.x);
+  if (threadIdx.x >= 40) fail({failed, 1, failure, step}, 3, threadIdx.x);
 })");
   struct Failure {
     int step, code;

@@ -79,10 +79,11 @@ Team team_of(const Stage& stage) {
 
 class KernelWriter {
  public:
-  KernelWriter(const Staged& staged, const Stage& stage, std::string_view name,
+  KernelWriter(const Staged& staged, const Stage& stage, std::string_view name, std::int64_t kernel,
                std::vector<const Statement*>& checks, bool is_guarded, Sizes sizes)
       : program_(staged.program),
         wide_(staged.fewest_of_cooperative),
+        kernel_(kernel),
         checks_(checks),
         team_(team_of(stage)),
         sizes_(sizes) {
@@ -214,7 +215,9 @@ class KernelWriter {
 
   void write_kernel(const Stage& stage) {
     indent_ = "  ";
-    if (result_.is_guarded) line("if (failed[0] != 0) return;");
+    if (result_.is_guarded) line("if (has_failed_before(failed, " + number(kernel_) + ")) return;");
+    if (result_.may_fail)
+      line("const Word word{failed, " + number(kernel_) + ", failure, call_step};");
     if (team_ == Team::grid)
       line(
           "const long thread = (long)blockIdx.x * blockDim.x + threadIdx.x, "
@@ -424,9 +427,8 @@ class KernelWriter {
     const std::string index = name(s.operands[0]);
     in_braces("if (" + index + " < " + size(s.low) + " || " + index + " > " + size(s.high) + ")",
               [&] {
-                line((team == Team::thread ? "" : "if (" + rank(team) + " == 0) ") +
-                     "fail(failed, failure, call_step, " + number(std::int64_t(checks_.size())) +
-                     ", " + index + ");");
+                line((team == Team::thread ? "" : "if (" + rank(team) + " == 0) ") + "fail(word, " +
+                     number(std::int64_t(checks_.size())) + ", " + index + ");");
                 line((leave_ ? leave_->leave : "return") + std::string(";"));
               });
   }
@@ -562,7 +564,7 @@ class KernelWriter {
   void look_after(std::int64_t turns, const std::string& turn, Team team) {
     static constexpr const char* agreed[] = {"", "from_first_lane(", "from_first_thread(",
                                              "from_first_block("};
-    std::string wanted = "is_stopped(failed, failure, call_step)";
+    std::string wanted = "is_stopped(word)";
     if (team == Team::block || team == Team::grid) wanted = rank(team) + " == 0 && " + wanted;
     if (team != Team::thread)
       wanted = agreed[int(team)] + wanted + (team == Team::grid ? ", grid)" : ")");
@@ -839,6 +841,7 @@ class KernelWriter {
 
   const LoopProgram& program_;
   const std::int64_t wide_;
+  const std::int64_t kernel_;  // the number of it, from 1 on
   std::vector<const Statement*>& checks_;
   const Team team_;
   const Sizes sizes_;
@@ -861,7 +864,9 @@ ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes) {
   bool has_failed = false;  // an earlier kernel may have
   for (const Stage& stage : staged.stages) {
     const std::string own = std::string(name) + "_" + std::to_string(text.kernels.size());
-    text.kernels.push_back(KernelWriter(staged, stage, own, text.checks, has_failed, sizes).take());
+    text.kernels.push_back(KernelWriter(staged, stage, own, std::int64_t(text.kernels.size()) + 1,
+                                        text.checks, has_failed, sizes)
+                               .take());
     has_failed |= text.kernels.back().may_fail;
   }
   return text;

@@ -5,6 +5,7 @@
 
 // once
 extern "C" __global__ void cross_entropy_gradient0_0(In<int> m0, Out<int> failed, Failure* failure, int call_step) {
+  const Word word{failed, 1, failure, call_step};
   for (long v4 = 0; v4 < 2048; ++v4) {
     const int v5 = m0[v4];
     const bool v6 = v5 < 0;
@@ -12,7 +13,7 @@ extern "C" __global__ void cross_entropy_gradient0_0(In<int> m0, Out<int> failed
     const int v8 = v6 ? v7 : v5;
     const long v9 = long(v8);
     if (v9 < 0 || v9 > 999) {
-      fail(failed, failure, call_step, 1, v9);
+      fail(word, 1, v9);
       continue;
     }
   }
@@ -20,7 +21,7 @@ extern "C" __global__ void cross_entropy_gradient0_0(In<int> m0, Out<int> failed
 
 // 2048000 steps, by threads
 extern "C" __global__ void cross_entropy_gradient0_1(In<int> m0, Out<float> m1, Out<float> m2, Out<int> failed) {
-  if (failed[0] != 0) return;
+  if (has_failed_before(failed, 2)) return;
   #pragma unroll 4
   for (unsigned step = blockIdx.x * blockDim.x + threadIdx.x; step < 2048000u; step += gridDim.x * blockDim.x) {
     const long v10 = step / 1000u;

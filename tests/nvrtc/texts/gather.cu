@@ -7,6 +7,7 @@
 extern "C" __global__ void gather0_0(In<int> m0, Out<int> failed, Failure* failure, int call_step) {
   SHARED(bool, terms_bool, 4096);
   SHARED(bool, total_bool, 1);
+  const Word word{failed, 1, failure, call_step};
   for (long v3 = threadIdx.x; v3 < 4096; v3 += blockDim.x) {
     const int v4 = m0[v3];
     const bool v5 = v4 < 0;
@@ -42,7 +43,7 @@ extern "C" __global__ void gather0_0(In<int> m0, Out<int> failed, Failure* failu
       const int v20 = v18 ? v19 : v17;
       const long v21 = long(v20);
       if (v21 < 0 || v21 > 9999) {
-        if (threadIdx.x == 0) fail(failed, failure, call_step, 1, v21);
+        if (threadIdx.x == 0) fail(word, 1, v21);
         continue;
       }
     }
@@ -51,7 +52,7 @@ extern "C" __global__ void gather0_0(In<int> m0, Out<int> failed, Failure* failu
 
 // 262144 steps, by threads
 extern "C" __global__ void gather0_1(In<int> m0, In<float> m1, Out<float> m2, Out<int> failed) {
-  if (failed[0] != 0) return;
+  if (has_failed_before(failed, 2)) return;
   for (unsigned step = blockIdx.x * blockDim.x + threadIdx.x; step < 262144u; step += gridDim.x * blockDim.x) {
     const long v22 = step / 64u;
     const long v23 = step % 64u;

@@ -16,6 +16,7 @@ extern "C" __global__ void steady_heat0_0(In<float> m0, Out<float> m2) {
 extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<float> m3, InOut<float> m4, InOut<float> m5, Out<float> m6, Grid* grid, Out<int> failed, Failure* failure, int call_step) {
   SHARED(float, terms_float, 1024);
   SHARED(float, total_float, 1);
+  const Word word{failed, 2, failure, call_step};
   const long thread = (long)blockIdx.x * blockDim.x + threadIdx.x, threads = (long)gridDim.x * blockDim.x;
   const float v129 = m1[0];
   float v1 = v129;
@@ -150,7 +151,7 @@ extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<f
     v1 = v77;
     swap(m2, m3);
     is_swapped_m2_0 = !is_swapped_m2_0;
-    if (turn % 64 == 63 && from_first_block(thread == 0 && is_stopped(failed, failure, call_step), grid)) return;
+    if (turn % 64 == 63 && from_first_block(thread == 0 && is_stopped(word), grid)) return;
   }
   if (is_swapped_m2_0) {
     swap(m2, m3);

@@ -252,20 +252,34 @@ Pointer<T> pointer_to(T& member) {
   return {std::bit_cast<unsigned long>(&member)};
 }
 }  // namespace on_cpu
-inline void fail(Out<int> failed, Failure* failure, int step, int code, long value) {
-  atomicExch(failed, 1);
-  if (atomicCAS(on_cpu::pointer_to(failure->step), 0, -1) != 0) return;
-  *on_cpu::pointer_to(failure->code) = code;
-  *on_cpu::pointer_to(failure->values[0]) = value;
-  __threadfence_system();
-  atomicExch(on_cpu::pointer_to(failure->step), step);
+namespace on_cpu {
+// What others may change meanwhile.
+template <class T>
+T changing(Pointer<T> pointer) {
+  return __atomic_load_n(atomic(pointer), __ATOMIC_ACQUIRE);
 }
-inline bool is_stopped(Out<int> failed, Failure* failure, int step) {
-  const auto changing = [](auto& member) {
-    return __atomic_load_n(on_cpu::atomic(on_cpu::pointer_to(member)), __ATOMIC_ACQUIRE);
-  };
-  if (changing(failure->stop) != 0) fail(failed, failure, step, -1, 0);
-  return changing(failure->step) != 0;
+}  // namespace on_cpu
+struct Word {
+  Out<int> failed;
+  int kernel;
+  Failure* failure;
+  int step;
+};
+inline bool has_failed_before(Out<int> failed, int kernel) {
+  const int number = on_cpu::changing(failed);
+  return number != 0 && number < kernel;
+}
+inline void fail(const Word& word, int code, long value) {
+  atomicExch(word.failed, word.kernel);
+  if (atomicCAS(on_cpu::pointer_to(word.failure->step), 0, -1) != 0) return;
+  *on_cpu::pointer_to(word.failure->code) = code;
+  *on_cpu::pointer_to(word.failure->values[0]) = value;
+  __threadfence_system();
+  atomicExch(on_cpu::pointer_to(word.failure->step), word.step);
+}
+inline bool is_stopped(const Word& word) {
+  if (on_cpu::changing(on_cpu::pointer_to(word.failure->stop)) != 0) fail(word, -1, 0);
+  return on_cpu::changing(on_cpu::pointer_to(word.failure->step)) != 0;
 }
 inline bool from_first_thread(bool x) {
   SHARED(bool, said, 1);

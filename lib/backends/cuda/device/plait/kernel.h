@@ -46,19 +46,32 @@ struct Failure {
   long values[6];
   long stop;
 };
-// The first failure of a call counts. failed: of the program. step: 1 + the number of the step.
-inline void fail(Out<int> failed, Failure* failure, int step, int code, long value) {
-  atomicExch(failed, 1);
-  if (atomicCAS(&failure->step, 0, -1) != 0) return;
-  failure->code = code;
-  failure->values[0] = value;
+// Where a kernel of a program says so: failed holds the number of the program's kernel that has
+// failed, from 1 on, and step is 1 + the number of the call's step.
+struct Word {
+  int* failed;
+  int kernel;
+  Failure* failure;
+  int step;
+};
+// Kernels behind one that has failed do nothing. All threads agree, whatever fails meanwhile.
+inline bool has_failed_before(Out<int> failed, int kernel) {
+  const int number = *(volatile int*)failed;
+  return number != 0 && number < kernel;
+}
+// The first failure of a call counts.
+inline void fail(const Word& word, int code, long value) {
+  atomicExch(word.failed, word.kernel);
+  if (atomicCAS(&word.failure->step, 0, -1) != 0) return;
+  word.failure->code = code;
+  word.failure->values[0] = value;
   __threadfence_system();
-  atomicExch(&failure->step, step);
+  atomicExch(&word.failure->step, word.step);
 }
 // Whether a loop that may be endless is to stop: the host wants it, or the call has failed.
-inline bool is_stopped(Out<int> failed, Failure* failure, int step) {
-  if (*(volatile long*)&failure->stop != 0) fail(failed, failure, step, -1, 0);
-  return *(volatile int*)&failure->step != 0;
+inline bool is_stopped(const Word& word) {
+  if (*(volatile long*)&word.failure->stop != 0) fail(word, -1, 0);
+  return *(volatile int*)&word.failure->step != 0;
 }
 // What thread 0 of the block says.
 inline bool from_first_thread(bool x) {
