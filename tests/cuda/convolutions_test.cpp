@@ -302,20 +302,25 @@ TEST_CASE("threads share plans, and have handles of their own") {
   const Arrays inputs{numbers({2, 8, 9, 7}, DType::float32), numbers({6, 8, 3, 3}, DType::float32)};
   const std::vector<double> expected = conv(inputs[0], inputs[1]).to_vector<double>();
   (void)run_graphs(of({}), inputs);
-  const long before = cudnn().standin_handles();
+  const long before = cudnn().standin_handles(), plans_before = cudnn().standin_plans();
   const Array x = device_put(inputs[0], first_device()), w = device_put(inputs[1], first_device());
   constexpr int num_threads = 3;
   std::vector<std::vector<double>> given(num_threads);
+  std::vector<std::string> problems(num_threads);
   for (int round = 0; round < 2; ++round) {
     std::vector<std::thread> threads;
     for (int i = 0; i < num_threads; ++i)
       threads.emplace_back([&, i] {
-        for (int call = 0; call < 5; ++call)
-          given[std::size_t(i)] = device_put(conv(x, w), Device()).to_vector<double>();
+        problems[std::size_t(i)] = problem([&] {
+          for (int call = 0; call < 5; ++call)
+            given[std::size_t(i)] = device_put(conv(x, w), Device()).to_vector<double>();
+        });
       });
     for (std::thread& thread : threads) thread.join();
   }
+  for (const std::string& each : problems) CHECK(each == "");
   CHECK(cudnn().standin_handles() <= before + num_threads);
+  CHECK(cudnn().standin_plans() < plans_before + num_threads);  // one was there
   for (const std::vector<double>& values : given)
     for (std::size_t i = 0; i < expected.size(); ++i)
       CHECK(std::abs(values[i] - expected[i]) <= 1e-4);

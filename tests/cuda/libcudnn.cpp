@@ -26,7 +26,7 @@ namespace {
 
 using namespace standin;
 
-std::atomic<long> num_graphs{0}, num_handles{0};
+std::atomic<long> num_graphs{0}, num_plans{0}, num_handles{0};
 std::mutex mutex;
 std::string last_graph, failing_call;
 int failing_status = 0;
@@ -76,6 +76,7 @@ cudnnStatus_t check_plan(Object& plan) {
   plan.engine = configuration->engine;
   plan.graph = configuration->graph;
   plan.workspace = program_of(*plan.graph)->workspace(plan.engine);
+  ++num_plans;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -322,6 +323,7 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
 }
 
 STANDIN_EXPORT long standin_graphs() { return num_graphs; }
+STANDIN_EXPORT long standin_plans() { return num_plans; }
 STANDIN_EXPORT long standin_handles() { return num_handles; }
 STANDIN_EXPORT const char* standin_last_graph() {
   static thread_local std::string shown;

@@ -8,6 +8,7 @@
 #define STANDIN_CUDNN_CONTROLS(X)                                                                  \
   X(standin_graphs, long)                       /* that were executed */                           \
   X(standin_last_graph, const char*)            /* "forward 2x3x8x8 by 4x3x3x3 first bias relu" */ \
+  X(standin_plans, long)                        /* that were finalized */                          \
   X(standin_handles, long)                      /* that were made */                               \
   X(standin_fail_cudnn, void, const char*, int) /* a call's next execution, with a status */       \
   X(standin_set_fused, void, bool)              /* whether engines take more than a convolution */ \
