@@ -131,6 +131,22 @@ def test_two_devices_are_an_error_that_names_both():
         there(X) + there(X, "standin:1")
 
 
+def test_what_numpy_and_lists_hold_goes_where_the_other_operand_is():
+    x = there(X)
+    results = {
+        "operator": (x + X, X + X),
+        "reflected": (X - x, X - X),
+        "function": (pnp.add(x, X.tolist()), X + X),
+        "index": (x[np.array([1, 0])], X[[1, 0]]),
+        "list": (x[[1, 1]], X[[1, 1]]),
+        "where": (pnp.where(X > 2, x, 0), np.where(X > 2, X, 0)),
+        "many": (pnp.concatenate([x, X]), np.concatenate([X, X])),
+    }
+    for name, (found, expected) in results.items():
+        assert found.device == "standin:0", name
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
 @each_device
 def test_transforms_give_what_they_give_on_the_cpu(device):
     def loss(w, x):

@@ -8,6 +8,7 @@
 
 #include <plait/primitives/narrow.h>
 #include <plait/primitives/primitives.h>
+#include <plait/trace/devices.h>
 
 #include <algorithm>
 
@@ -333,25 +334,36 @@ bool is_array_like(PyObject* object) {
                                     PyObject_HasAttrString(object, "__dlpack__")));
 }
 
+namespace {
+
+// What comes from Python goes where other operands are.
+Array free(Array array) {
+  if (array.is_concrete()) set_free(std::span(&array, 1));
+  return array;
+}
+
+}  // namespace
+
 Array to_array(PyObject* object, const Role& role) {
   if (is_array(object)) return array_of(object);
   if (std::optional<Array> scalar = from_scalar(object)) return *scalar;
   if (is_numpy_array(object)) {
-    Array array = from_numpy(object, role);
+    Array array = free(from_numpy(object, role));
     if (conversions) conversions->made.emplace_back(array, borrowed(object));
     return array;
   }
   if (is_numpy_scalar(object)) return from_numpy_scalar(object, role);
   if (std::optional<Dim> dim = as_dim(object)) return Array(*dim);
-  if (PyList_Check(object) || PyTuple_Check(object)) return from_list(object, role, std::nullopt);
+  if (PyList_Check(object) || PyTuple_Check(object))
+    return free(from_list(object, role, std::nullopt));
   if (PyFloat_Check(object)) return Array(PyFloat_AsDouble(object));
   if (PyUnicode_Check(object) || PyBytes_Check(object) || PyType_Check(object) ||
       object == Py_None || PyDict_Check(object))
     throw_no_array(object, role);
-  if (PyRange_Check(object)) return from_range(object, role, default_int);
+  if (PyRange_Check(object)) return free(from_range(object, role, default_int));
   if (PyObject_HasAttrString(object, "__array__") || PyObject_CheckBuffer(object)) {
     const py::object array = owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object));
-    return from_numpy(array.ptr(), role);
+    return free(from_numpy(array.ptr(), role));
   }
   throw_no_array(object, role);
 }
@@ -471,9 +483,14 @@ void add_convert(py::module_& module) {
         if (copy.is(py::bool_(false)) && is_numpy_array(a.ptr()) && !is_frozen(a.ptr()))
           throw ValueError("asarray: copy=False of a NumPy array that can be written to",
                            "make it read-only, or share its memory with from_dlpack");
-        if (dtype.is_none()) return to_python(to_array(a.ptr(), {"asarray"}));
-        return to_python(
-            to_array_of(a.ptr(), to_dtype(dtype.ptr(), {"asarray", "dtype"}), {"asarray"}));
+        const Role role{"asarray"};
+        const Array made =
+            dtype.is_none()
+                ? to_array(a.ptr(), role)
+                : to_array_of(a.ptr(), to_dtype(dtype.ptr(), {"asarray", "dtype"}), role);
+        // It is asked for here, not as an operand that goes where the others are.
+        const bool is_here = is_array(a.ptr()) || !made.is_concrete() || made.ndim() == 0;
+        return to_python(is_here ? made : moved_to(made, made.buffer().device()));
       },
       py::arg("a"), py::arg("dtype") = py::none(), py::arg("copy") = py::none());
   module.def("check_order", [](const std::string& function, const std::string& order) {
