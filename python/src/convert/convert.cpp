@@ -382,9 +382,9 @@ Array to_array_of(PyObject* object, DType dtype, const Role& role) {
 
 Array to_index(PyObject* object) {
   if (!PyList_Check(object) && !PyTuple_Check(object)) return to_array(object);
-  const Array indices = listed(object, {});
+  const Array indices = free(listed(object, {}));
   if (!indices.aval().weak || !indices.is_concrete()) return indices;
-  return Array(indices.buffer());  // of 64 bits
+  return free(Array(indices.buffer()));  // of 64 bits
 }
 
 std::optional<Array> to_operand(PyObject* object) {
