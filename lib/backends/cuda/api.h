@@ -110,6 +110,12 @@ struct CUDA_KERNEL_NODE_PARAMS {
   CUkernel kern;
   CUcontext ctx;
 };
+struct CUDA_MEMSET_NODE_PARAMS {
+  CUdeviceptr dst;
+  std::size_t pitch;
+  unsigned value, elementSize;
+  std::size_t width, height;
+};
 struct CUgraphEdgeData {
   unsigned char from_port, to_port, type, reserved[5];
 };
@@ -178,6 +184,8 @@ struct CUgraphExecUpdateResultInfo {
   X(cuGraphInstantiateWithFlags, , CUgraphExec*, CUgraph, unsigned long long)                      \
   X(cuGraphLaunch, , CUgraphExec, CUstream)                                                        \
   X(cuGraphExecKernelNodeSetParams, _v2, CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS*) \
+  X(cuGraphExecMemsetNodeSetParams, , CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS*,    \
+    CUcontext)                                                                                     \
   X(cuGraphGetNodes, , CUgraph, CUgraphNode*, std::size_t*)                                        \
   X(cuGraphNodeGetType, , CUgraphNode, int*)                                                       \
   X(cuGraphKernelNodeGetParams, _v2, CUgraphNode, CUDA_KERNEL_NODE_PARAMS*)                        \

@@ -18,16 +18,19 @@
 namespace plait::cuda {
 namespace {
 
-// What was given by one call of a function of work.h.
+// What was given by one call of a function of work.h. The node of a kernel or a clear, which may
+// have other values, is known; other work has operands as its values.
 struct Given {
-  CUfunction function = nullptr;  // of a kernel
+  enum class Kind : std::uint8_t { kernel, clear, other };
+  Kind kind = Kind::other;
+  CUfunction function = nullptr;
   LaunchShape shape;
-  std::vector<std::uint64_t> values;  // or the operands of other work
+  std::vector<std::uint64_t> values;
   CUgraphNode node = nullptr;
 
-  bool is_same_work(const Given& other) const {
-    return function == other.function && shape == other.shape &&
-           values.size() == other.values.size();
+  bool is_same_work(const Given& before) const {
+    return kind == before.kind && function == before.function && shape == before.shape &&
+           values.size() == before.values.size();
   }
 };
 
@@ -51,6 +54,7 @@ struct Graph final : Driver::Captured {
 
 // What a thread gives to a stream while it is captured, or while captured work changes.
 struct Capturing {
+  const DeviceState& state;
   CUstream stream;                // that it is given to
   CUstream in = nullptr;          // that captures it; null: captured work changes
   std::vector<Given> given = {};  // by now, when it is captured
@@ -110,6 +114,23 @@ CUresult find_last_node(CUstream stream, CUgraphNode& node) {
   return result;
 }
 
+// Gives the node of a kernel or of a clear other values.
+CUresult set_values(const DeviceState& state, CUgraphExec exec, CUgraphNode node,
+                    const Given& wanted) {
+  const DriverApi& api = *driver_api();
+  if (wanted.kind == Given::Kind::clear) {
+    const CUDA_MEMSET_NODE_PARAMS values{
+        wanted.values[0], 0, 0, 1, std::size_t(wanted.values[1]), 1};
+    return api.cuGraphExecMemsetNodeSetParams(exec, node, &values, state.context);
+  }
+  Parameters parameters(wanted.values);
+  const LaunchShape& shape = wanted.shape;
+  const CUDA_KERNEL_NODE_PARAMS values{
+      wanted.function,    shape.blocks,      1,       1,       shape.threads, 1, 1,
+      shape.shared_bytes, parameters.data(), nullptr, nullptr, nullptr};
+  return api.cuGraphExecKernelNodeSetParams(exec, node, &values);
+}
+
 // Sets what differs from what was given in this place before.
 CUresult change(Capturing& now, const Given& next) {
   Graph& graph = *now.changing;
@@ -124,24 +145,18 @@ CUresult change(Capturing& now, const Given& next) {
     now.must_capture_again = true;
     return CUDA_SUCCESS;
   }
-  Parameters parameters(next.values);
-  const LaunchShape& shape = next.shape;
-  const CUDA_KERNEL_NODE_PARAMS wanted{
-      next.function,      shape.blocks,      1,       1,       shape.threads, 1, 1,
-      shape.shared_bytes, parameters.data(), nullptr, nullptr, nullptr};
-  const CUresult result =
-      driver_api()->cuGraphExecKernelNodeSetParams(graph.exec, before.node, &wanted);
+  const CUresult result = set_values(now.state, graph.exec, before.node, next);
   if (result == CUDA_SUCCESS) before.values = next.values;
   return result;
 }
-
 // Gives work to whoever takes it: the stream, what is captured, or what changes.
 CUresult give(CUstream stream, Given work, const std::function<CUresult(CUstream)>& submit) {
   Capturing* const now = capturing_of(stream);
   if (!now) return submit(stream);
   if (!now->in) return change(*now, work);
   CUresult result = submit(now->in);
-  if (result == CUDA_SUCCESS && work.function) result = find_last_node(now->in, work.node);
+  if (result == CUDA_SUCCESS && work.kind != Given::Kind::other)
+    result = find_last_node(now->in, work.node);
   now->given.push_back(std::move(work));
   return result;
 }
@@ -185,7 +200,7 @@ std::unique_ptr<Graph> captured_graph(DeviceState& state, CUstream stream,
                                       const std::function<void()>& give) {
   auto made = std::make_unique<Graph>(state);
   CapturingStream in(state);
-  Capturing now{stream, in.stream()};
+  Capturing now{state, stream, in.stream()};
   {
     const CapturingScope scope(now);
     give();
@@ -211,17 +226,19 @@ std::size_t num_nodes(DeviceState& state, CUgraph graph) {
 CUresult launch(CUstream stream, CUfunction function, const LaunchShape& shape,
                 std::span<const std::uint64_t> values) {
   if (!capturing_of(stream)) return launch_now(stream, function, shape, values);
-  return give(stream, {function, shape, {values.begin(), values.end()}},
+  return give(stream, {Given::Kind::kernel, function, shape, {values.begin(), values.end()}},
               [&](CUstream on) { return launch_now(on, function, shape, values); });
 }
 
 CUresult clear(CUstream stream, CUdeviceptr data, std::size_t bytes) {
-  return give(stream, {nullptr, {}, {data, bytes}},
+  if (!capturing_of(stream)) return driver_api()->cuMemsetD8Async(data, 0, bytes, stream);
+  return give(stream, {Given::Kind::clear, nullptr, {}, {data, bytes}},
               [&](CUstream on) { return driver_api()->cuMemsetD8Async(data, 0, bytes, on); });
 }
 
 CUresult copy_bytes(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  return give(stream, {nullptr, {}, {to, from, bytes}},
+  if (!capturing_of(stream)) return driver_api()->cuMemcpyDtoDAsync(to, from, bytes, stream);
+  return give(stream, {Given::Kind::other, nullptr, {}, {to, from, bytes}},
               [&](CUstream on) { return driver_api()->cuMemcpyDtoDAsync(to, from, bytes, on); });
 }
 
@@ -246,7 +263,7 @@ std::unique_ptr<Driver::Captured> capture_work(DeviceState& state, CUstream stre
 bool change_captured(DeviceState& state, CUstream stream, Driver::Captured& captured,
                      const std::function<void()>& give) {
   Graph& graph = static_cast<Graph&>(captured);
-  Capturing now{stream};
+  Capturing now{state, stream};
   now.changing = &graph;
   {
     const CapturingScope scope(now);

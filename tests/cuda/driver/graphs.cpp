@@ -9,6 +9,7 @@ namespace cuda_standin {
 
 CUresult make_kernel(CUfunction function, on_cpu::Launch launch, void** params,
                      std::shared_ptr<Kernel>& made);
+Work memset_work(CUcontext context, CUdeviceptr to, unsigned char value, std::size_t bytes);
 
 namespace {
 
@@ -154,6 +155,25 @@ STANDIN_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgr
   if (const CUresult refused = kernel_of(*params, step->work.kernel->launch.is_cooperative, kernel))
     return refused;
   step->work.kernel = std::move(kernel);
+  object->steps = std::move(changed);
+  return CUDA_SUCCESS;
+}
+
+STANDIN_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                       const CUDA_MEMSET_NODE_PARAMS* params,
+                                                       CUcontext context) {
+  STANDIN_CALL();
+  const auto object = state().execs.find(exec);
+  if (object == nullptr || find_node(node) == nullptr || params == nullptr || context == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (params->elementSize != 1 || params->height != 1) return CUDA_ERROR_NOT_SUPPORTED;
+  const std::lock_guard lock(state().capturing);
+  auto changed = std::make_shared<Steps>(*object->steps);
+  const auto step = std::ranges::find(*changed, node, &CUgraphExec_st::Step::node);
+  if (step == changed->end()) return CUDA_ERROR_INVALID_VALUE;
+  Work work = memset_work(context, params->dst, (unsigned char)(params->value), params->width);
+  if (step->work.type != work.type) return CUDA_ERROR_INVALID_VALUE;
+  step->work = std::move(work);
   object->steps = std::move(changed);
   return CUDA_SUCCESS;
 }

@@ -292,6 +292,15 @@ STANDIN_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, 
   return copy(stream, from, to, bytes);
 }
 
+Work memset_work(CUcontext context, CUdeviceptr to, unsigned char value, std::size_t bytes) {
+  return {memset_node,
+          [=] {
+            char* dst = memory_at(context, to, bytes, "a memset");
+            if (dst != nullptr) std::memset(dst, value, bytes);
+          },
+          {}};
+}
+
 STANDIN_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes,
                                         CUstream stream) {
   STANDIN_CALL();
@@ -299,12 +308,7 @@ STANDIN_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (device_of(to) < 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return CUDA_SUCCESS;
-  return submit(*object, {memset_node,
-                          [=, context = object->context] {
-                            char* dst = memory_at(context, to, bytes, "a memset");
-                            if (dst != nullptr) std::memset(dst, value, bytes);
-                          },
-                          {}});
+  return submit(*object, memset_work(object->context, to, value, bytes));
 }
 
 STANDIN_EXPORT CUresult cuPointerGetAttribute(void* data, int which, CUdeviceptr address) {
