@@ -191,7 +191,7 @@ TEST_CASE("blocks that meet") {
   wrong("__syncthreads();  // first", "", "");
   wrong("__syncthreads();  // first", "__syncwarp();", "");
   wrong("__syncthreads();  // in the loop", "", "a race");
-  wrong("blockDim.x / 2; half", "blockDim.x; half", "shared memory outside of s0: byte 1");
+  wrong("blockDim.x / 2; half", "blockDim.x; half", "shared memory outside of s0: byte ");
   wrong("s0[threadIdx.x] = sum;", "if (threadIdx.x != 77) s0[threadIdx.x] = sum;",
         "shared memory that nobody has written, of s0: byte 308 of 1024");
   wrong("if (threadIdx.x < half) s0", "if (threadIdx.x <= half) s0", "");
