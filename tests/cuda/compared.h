@@ -13,8 +13,11 @@ inline Device first_device() { return Device::named("cuda:0"); }
 
 Array numbers(const Shape& shape, DType dtype);
 
-// Runs a function there and here, and compares. Returns what explain says.
-std::string compared(const std::function<Array(std::span<const Array>)>& f, const Arrays& inputs);
+// Runs a function there and here, and compares. Returns what explain says. compiled: called before
+// it runs there.
+std::string compared(
+    const std::function<Array(std::span<const Array>)>& f, const Arrays& inputs,
+    const std::function<void()>& compiled = [] {});
 
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

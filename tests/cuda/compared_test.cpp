@@ -16,7 +16,8 @@ Array numbers(const Shape& shape, DType dtype) {
   return lax::reshape(real, shape).astype(dtype);
 }
 
-std::string compared(const std::function<Array(std::span<const Array>)>& f, const Arrays& inputs) {
+std::string compared(const std::function<Array(std::span<const Array>)>& f, const Arrays& inputs,
+                     const std::function<void()>& compiled) {
   const Function function = [&](std::span<const Array> in) { return Arrays{f(in)}; };
   std::vector<Aval> avals;
   for (const Array& input : inputs) avals.push_back(input.aval());
@@ -27,6 +28,7 @@ std::string compared(const std::function<Array(std::span<const Array>)>& f, cons
     there.push_back(device_put(input, first_device()).buffer());
   }
   const auto executable = compile(program, {.device = first_device()});
+  compiled();
   const Array given = Array(executable->run(there)[0].on_host()),
               expected = Array(compile(program)->run(here)[0]);
   const double tolerance = laws::tolerance_of(expected.dtype()).value;

@@ -18,12 +18,7 @@ struct Cudnn {
 
 inline const Cudnn& cudnn() {
   static const Cudnn all = [] {
-    const char* folder = std::getenv("PLAIT_CUDA_LIBRARIES");
-    REQUIRE(folder != nullptr);
-    (void)loaded();  // which it needs
-    void* const handle =
-        dlopen((std::string(folder) + "/libcudnn.so.9").c_str(), RTLD_NOW | RTLD_LOCAL);
-    REQUIRE_MESSAGE(handle != nullptr, dlerror());
+    void* const handle = open_stand_in("libcudnn.so.9");
     Cudnn found;
 #define STANDIN_FIND(name, ...) \
   found.name = reinterpret_cast<decltype(found.name)>(dlsym(handle, #name));

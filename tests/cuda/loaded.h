@@ -26,6 +26,8 @@ struct Loaded {
 #undef STANDIN_MEMBER
 };
 const Loaded& loaded();
+// Another stand-in, which needs the driver's.
+void* open_stand_in(const char* name);
 
 // A device with a stream, which is the current one of its thread meanwhile.
 class OnDevice {

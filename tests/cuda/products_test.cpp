@@ -13,11 +13,17 @@
 #include <functional>
 
 #include "../problem.h"
+#include "compared.h"
 #include "libcublaslt.h"
 #include "loaded.h"
 
 using namespace plait;
+using plait::cuda::compared;
+using plait::cuda::first_device;
+using plait::cuda::has;
 using plait::cuda::loaded;
+using plait::cuda::numbers;
+using plait::cuda::open_stand_in;
 
 namespace {
 
@@ -29,12 +35,7 @@ struct Library {
 
 const Library& library() {
   static const Library all = [] {
-    const char* folder = std::getenv("PLAIT_CUDA_LIBRARIES");
-    REQUIRE(folder != nullptr);
-    (void)loaded();  // which it needs
-    void* const handle =
-        dlopen((std::string(folder) + "/libcublasLt.so.13").c_str(), RTLD_NOW | RTLD_LOCAL);
-    REQUIRE_MESSAGE(handle != nullptr, dlerror());
+    void* const handle = open_stand_in("libcublasLt.so.13");
     Library found;
 #define STANDIN_FIND(name, ...) \
   found.name = reinterpret_cast<decltype(found.name)>(dlsym(handle, #name));
@@ -45,14 +46,6 @@ const Library& library() {
   return all;
 }
 
-Device device() { return Device::named("cuda:0"); }
-
-Array numbers(const Shape& shape, DType dtype) {
-  const Array counted = lax::iota(DType::float32, {shape.num_elements()}, 0);
-  const Array real = is_integer(dtype) ? lax::sin(counted * 0.7) * 100 : lax::sin(counted * 0.7);
-  return lax::reshape(real, shape).astype(dtype);
-}
-
 struct Run {
   std::string product, steps;  // the last one that the library started; what explain says
   long num_products = 0;
@@ -60,34 +53,10 @@ struct Run {
 
 // Runs a function on the device, and compares with the CPU.
 Run run(const std::function<Array(std::span<const Array>)>& f, const Arrays& inputs) {
-  const Function function = [&](std::span<const Array> in) { return Arrays{f(in)}; };
-  std::vector<Aval> avals;
-  for (const Array& input : inputs) avals.push_back(input.aval());
-  const Jaxpr program = make_jaxpr(function, avals).jaxpr;
-  std::vector<Buffer> here, there;
-  for (const Array& input : inputs) {
-    here.push_back(input.buffer());
-    there.push_back(device_put(input, device()).buffer());
-  }
-  const auto executable = compile(program, {.device = device()});
-  const long before = library().standin_products();
-  const Array given = Array(executable->run(there)[0].on_host()),
-              expected = Array(compile(program)->run(here)[0]);
-  const double tolerance = laws::tolerance_of(expected.dtype()).value;
-  const std::vector<complex128> ours = given.to_vector<complex128>(),
-                                theirs = expected.to_vector<complex128>();
-  REQUIRE(ours.size() == theirs.size());
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    const bool is_equal = std::abs(ours[i] - theirs[i]) <= tolerance * (1 + std::abs(theirs[i])) ||
-                          (std::isnan(ours[i].real()) && std::isnan(theirs[i].real()));
-    REQUIRE(is_equal);
-  }
-  return {library().standin_last_product(), executable->explain(),
+  long before = 0;  // compilation may try what the library does
+  std::string steps = compared(f, inputs, [&] { before = library().standin_products(); });
+  return {library().standin_last_product(), std::move(steps),
           library().standin_products() - before};
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // One product, and no step beside it.
@@ -254,8 +223,8 @@ TEST_CASE("small products are left to loops") {
 }
 
 TEST_CASE("a product that cannot be started says why") {
-  const Array x = device_put(numbers({40, 64}, DType::float32), device()),
-              w = device_put(numbers({64, 24}, DType::float32), device());
+  const Array x = device_put(numbers({40, 64}, DType::float32), first_device()),
+              w = device_put(numbers({64, 24}, DType::float32), first_device());
   (void)numpy::matmul(x, w);
   loaded().standin_fail_call("standin_submit", 1, plait::cuda::CUDA_ERROR_OUT_OF_MEMORY);
   const std::string said = problem([&] { (void)numpy::matmul(x, w); });
@@ -272,10 +241,11 @@ TEST_CASE("products are captured, and replayed with what memory holds then") {
   std::vector<Aval> avals;
   for (const Array& input : inputs) avals.push_back(input.aval());
   const Jaxpr program = make_jaxpr(f, avals).jaxpr;
-  const std::unique_ptr<Kernel> kernel = find_backend("cublaslt")->compile(program, {device(), {}});
+  const std::unique_ptr<Kernel> kernel =
+      find_backend("cublaslt")->compile(program, {first_device(), {}});
   REQUIRE(kernel->is_capturable());
 
-  const Stream stream = Stream::make(device());
+  const Stream stream = Stream::make(first_device());
   std::vector<Buffer> there;
   std::vector<View> operands;
   for (const Array& input : inputs) {
@@ -285,7 +255,7 @@ TEST_CASE("products are captured, and replayed with what memory holds then") {
   const Buffer result = Buffer::empty(dtype, {40, 24}, stream);
   const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()), stream);
   const auto handle = reinterpret_cast<plait::cuda::CUstream>(
-      std::uintptr_t(*driver_of(device().kind)->foreign_number(stream.handle())));
+      std::uintptr_t(*driver_of(first_device().kind)->foreign_number(stream.handle())));
 
   const plait::cuda::OnDevice current;
   plait::cuda::CUgraph graph = nullptr;

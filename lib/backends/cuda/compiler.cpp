@@ -4,9 +4,6 @@
 
 #include <plait/base/error.h>
 
-#include <dlfcn.h>
-#include <glob.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -17,6 +14,7 @@
 #include "api.h"
 #include "base/before_exit.h"
 #include "compile/file_cache.h"
+#include "library.h"
 #include "texts.h"
 
 namespace plait::cuda {
@@ -44,13 +42,7 @@ const NvrtcApi& require_nvrtc() {
 // NVRTC opens its second library by name alone, and finds it among what is loaded.
 void load_builtins(const NvrtcApi& api) {
   static std::once_flag once;
-  std::call_once(once, [&] {
-    glob_t matches{};
-    if (glob((api.folder + "/libnvrtc-builtins.so.*").c_str(), 0, nullptr, &matches) == 0)
-      for (std::size_t i = 0; i < matches.gl_pathc; ++i)
-        open_library(matches.gl_pathv[i], RTLD_NOW | RTLD_LOCAL);
-    globfree(&matches);
-  });
+  std::call_once(once, [&] { load_all(api.folder, "libnvrtc-builtins.so.*"); });
 }
 
 // Stands for all that kernels may include.
