@@ -1,12 +1,14 @@
 """The scoreboard of a GPU: plait, PyTorch (eager, and compiled with captured graphs) and JAX.
 
-Each has a process of its own, and they take turns in every row. A row has a time limit for all of
-it; what is missing, fails or takes too long is noted, and the others go on. The figure of a row is
-the least of its turns: the seconds of a call in a pipeline.
+Each has processes of its own. To prepare a row takes most of its time (imports, compilers), so some
+rows are prepared at once, each by its own processes; then they are timed one after the other, and
+the contestants of a row take turns. What is missing, fails or takes too long is noted, and the
+others go on. The figure of a row is the least of its turns: the seconds of a call in a pipeline.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
+import concurrent.futures
 import json
 import math
 import os
@@ -96,58 +98,61 @@ def differs(path, other, tolerance):
 
 
 class Board:
+    LANES = 4  # rows that are prepared at once
+
     def __init__(self, add, folder, is_small=False, peaks=None):
         self.add, self.folder, self.is_small, self.peaks = add, folder, is_small, peaks or {}
         self.processes, self.ratios = {}, []
-        self.names = [name for name in contestants.NAMES if available(name)]
-        # All are started at once: to import them takes longer than most rows.
-        started = [self.process(name, rounds=False) for name in self.names]
-        for process in started:
-            process.start()
-        for process in started:
-            try:
-                process.receive(time.monotonic() + 60)
-            except Gone as gone:
-                self.add(f"contestant {process.name}", "failed", why=str(gone))
+        with concurrent.futures.ThreadPoolExecutor(len(contestants.NAMES)) as pool:
+            there = list(pool.map(available, contestants.NAMES))
+        self.names = [name for name, is_there in zip(contestants.NAMES, there) if is_there]
 
-    def process(self, name, rounds):
+    def process(self, name, lane, rounds):
         """plait rounds factors as its process was told at the start."""
-        key = (name, rounds and name == "plait")
+        key = (name, lane, rounds and name == "plait")
         if key not in self.processes:
-            environment = {"PLAIT_TF32": "1" if key[1] else "0", "PLAIT_WAIT": "1"}
-            log = os.path.join(self.folder, f"worker-{name}.log")
+            environment = {"PLAIT_TF32": "1" if key[2] else "0", "PLAIT_WAIT": "1"}
+            log = os.path.join(self.folder, f"worker-{name}-{lane}.log")
             self.processes[key] = Process(name, self.is_small, log, environment)
         return self.processes[key]
 
-    def measure(self, row, seconds):
-        end = time.monotonic() + seconds
-        figures, notes, paths = {}, {}, {}
-        with tempfile.TemporaryDirectory() as folder:
-            # A slow one leaves as much to the others.
-            for place, name in enumerate(self.names):
-                path = os.path.join(folder, name + ".npz")
-                left = (end - time.monotonic()) * (0.6 if place < len(self.names) - 1 else 0.8)
-                answer = self.ask(name, row, left, do="prepare", name=row.name, path=path)
-                if "first" in answer:
-                    figures[name] = {"first": answer["first"]}
-                    paths[name] = path
-                elif "error" in answer:
-                    notes[name] = answer["error"]
-            self.take_turns(row, end, figures, notes)
-            peer = next((name for name in paths if name != "plait"), None)
-            if peer and "plait" in paths:
-                what = differs(paths["plait"], paths[peer], row.tolerance)
-                if what:
-                    notes["plait"] = f"WRONG: {what} from {peer}"
-        self.report(row, figures, notes)
+    def prepare(self, row, lane, seconds, folder):
+        """Each contestant's call; gives what was found out before it is timed."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.names)) as pool:
+            answers = pool.map(
+                lambda name: self.ask(name, lane, row, seconds, do="prepare", name=row.name,
+                                      path=os.path.join(folder, name + ".npz")),
+                self.names)  # fmt: skip
+            answers = dict(zip(self.names, answers))
+        figures = {name: {"first": a["first"]} for name, a in answers.items() if "first" in a}
+        notes = {name: a["error"] for name, a in answers.items() if "error" in a}
+        peer = next((name for name in figures if name != "plait"), None)
+        if peer and "plait" in figures:
+            paths = (os.path.join(folder, name + ".npz") for name in ("plait", peer))
+            what = differs(*paths, row.tolerance)
+            if what:
+                notes["plait"] = f"WRONG: {what} from {peer}"
+        return figures, notes
 
-    def take_turns(self, row, end, figures, notes):
-        turn = 0.02 if self.is_small else 0.2
-        for _ in range(2 if self.is_small else 5):
+    def measure(self, rows, seconds):
+        """Rows that are prepared at once; seconds are for that."""
+        with tempfile.TemporaryDirectory() as folder:
+            places = [os.path.join(folder, str(lane)) for lane in range(len(rows))]
+            for place in places:
+                os.mkdir(place)
+            with concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
+                found = list(
+                    pool.map(self.prepare, rows, range(len(rows)), [seconds] * len(rows), places)
+                )
+        for lane, (row, (figures, notes)) in enumerate(zip(rows, found)):
+            self.take_turns(row, lane, figures, notes)
+            self.report(row, figures, notes)
+
+    def take_turns(self, row, lane, figures, notes):
+        turn = 0.02 if self.is_small else 0.1
+        for _ in range(2 if self.is_small else 4):
             for name in list(figures):
-                if time.monotonic() > end:
-                    return
-                answer = self.ask(name, row, end - time.monotonic() + 2, do="time", turn=turn)
+                answer = self.ask(name, lane, row, 10, do="time", turn=turn)
                 if "error" in answer:
                     notes[name] = answer["error"]
                     del figures[name]
@@ -155,13 +160,14 @@ class Board:
                 for key, value in answer.items():
                     figures[name][key] = min(value, figures[name].get(key, math.inf))
         for name in figures:
-            self.ask(name, row, 5, do="drop")
+            self.ask(name, lane, row, 5, do="drop")
 
-    def ask(self, contestant, row, seconds, **request):
+    def ask(self, contestant, lane, row, seconds, **request):
+        process = self.process(contestant, lane, row.rounds)
         try:
-            return self.process(contestant, row.rounds).ask(seconds, **request)
+            return process.ask(seconds, **request)
         except (Gone, OSError) as gone:
-            self.process(contestant, row.rounds).stop()
+            process.stop()
             return {"error": str(gone)}
 
     def report(self, row, figures, notes):
@@ -196,15 +202,17 @@ class Board:
         parts = [work / self.peaks[rate] for work, rate in rates if work and self.peaks.get(rate)]
         return max(parts, default=None)
 
-    def run(self, until, seconds_of_row, words=()):
-        for row in gpu_rows.all_rows(self.is_small):
-            if words and not any(word in row.name for word in words):
+    def run(self, until, seconds, words=()):
+        """Until then; seconds are what rows that are prepared at once may take for it."""
+        rows = [row for row in gpu_rows.all_rows(self.is_small)
+                if not words or any(word in row.name for word in words)]  # fmt: skip
+        for first in range(0, len(rows), self.LANES):
+            some, left = rows[first : first + self.LANES], until - time.monotonic()
+            if left < (0 if self.is_small else 10):
+                for row in some:
+                    self.add(row.name, "skipped", why="no time is left")
                 continue
-            left = until - time.monotonic()
-            if left < (0 if self.is_small else 6):
-                self.add(row.name, "skipped", why="no time is left")
-                continue
-            self.measure(row, min(seconds_of_row, left))
+            self.measure(some, min(seconds, left - (0 if self.is_small else 5)))
         if gpu_rows.folder_of_programs() is None:
             self.add("programs", "skipped", why="../shared/programs is not here")
         self.summarize()
@@ -218,8 +226,8 @@ class Board:
                 break
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "result.npz")
-                self.ask("plait", row, left, do="prepare", name=name, path=path)
-                answer = self.ask("plait", row, left, do="profile")
+                self.ask("plait", 0, row, left, do="prepare", name=name, path=path)
+                answer = self.ask("plait", 0, row, left, do="profile")
             self.add(f"profile of {name}", "passed", **answer)
 
     def summarize(self):

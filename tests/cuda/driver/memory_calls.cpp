@@ -206,17 +206,20 @@ STANDIN_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult refused = refuse_of_capturing(*object)) return refused;
   auto freed = std::make_shared<Freed>();
-  {
-    const std::lock_guard lock(blocks().mutex);
-    const auto block = blocks().all.find(address);
-    if (block == blocks().all.end()) return CUDA_ERROR_INVALID_VALUE;
-    *freed = {block->second.pool, stream, address, block->second.bytes};
-    blocks().all.erase(block);
-    blocks().freed.push_back(freed);
-  }
-  if (is_planted("frees")) return finish_free(object->context, freed), CUDA_SUCCESS;
-  return submit(
-      *object, {11, [freed, context = object->context] { finish_free(context, freed); }, {}, true});
+  // Submitted before another thread can be given the block, whose work would come first.
+  std::unique_lock lock(blocks().mutex);
+  const auto block = blocks().all.find(address);
+  if (block == blocks().all.end()) return CUDA_ERROR_INVALID_VALUE;
+  *freed = {block->second.pool, stream, address, block->second.bytes};
+  blocks().all.erase(block);
+  blocks().freed.push_back(freed);
+  if (!is_planted("frees"))
+    return submit(*object, {11,
+                            [freed, context = object->context] { finish_free(context, freed); },
+                            {},
+                            true});
+  lock.unlock();
+  return finish_free(object->context, freed), CUDA_SUCCESS;
 }
 
 STANDIN_EXPORT CUresult cuMemHostAlloc(void** data, std::size_t bytes, unsigned) {
