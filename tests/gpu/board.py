@@ -98,7 +98,7 @@ def differs(path, other, tolerance):
 
 
 class Board:
-    LANES = 4  # rows that are prepared at once
+    LANES = 5  # rows that are prepared at once
 
     def __init__(self, add, folder, is_small=False, peaks=None):
         self.add, self.folder, self.is_small, self.peaks = add, folder, is_small, peaks or {}

@@ -455,21 +455,20 @@ def all_rows(is_small):
     if is_small:
         attention = [attention_row(8, time, 2, 1)]
     return [
+        # What takes longest to prepare, side by side.
         of_bench(training, "MLP step", "1.0 x the best peer"),
         block_row("bf16", False, is_small),
-        product_row("bf16", side, 0.7),
-        *memory[:3],
-        eager_row(),
-        block_row("f32", False, is_small),
         gpt_row(is_small),
-        *attention,
-        *memory[3:5],
-        *loop_rows(is_small),
-        *memory[5:],
-        *index_rows(size),
         conv_row(is_small),
-        block_row("f32", True, is_small),
+        block_row("f32", False, is_small),
+        product_row("bf16", side, 0.7),
+        *memory,
+        eager_row(),
+        *attention,
+        *loop_rows(is_small),
+        *index_rows(size),
         *(product_row(unit, side) for unit in ("f32", "tf32")),
         ragged_row(is_small),
+        block_row("f32", True, is_small),
         *program_rows(is_small),
     ]

@@ -66,6 +66,7 @@ class Laws:
         for thread in threads:
             thread.join()
         self.add(f"laws {backend}", "passed", **self.counts, primitives=len(names))
+        self.counts = {}
         while not left.empty():
             self.add(f"laws {backend} {left.get()}", "skipped", why="no time is left")
 

@@ -58,7 +58,9 @@ def test_what_was_built_travels_to_a_machine_with_a_gpu(tmp_path):
     assert built.compile_module(ROOT, str(tmp_path / "packed"), str(tmp_path / "build")) == ""
     code = "import plait; print(plait.jit(lambda x: x + 1)(2.0), plait.info())"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "build" / "python")}
-    environment["LD_LIBRARY_PATH"] = str(tmp_path / "build")  # this module names the folder of BUILD
+    environment["LD_LIBRARY_PATH"] = str(
+        tmp_path / "build"
+    )  # this module names the folder of BUILD
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                             env=environment)  # fmt: skip
     assert result.stdout.startswith("3. "), result.stderr
