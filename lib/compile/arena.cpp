@@ -23,8 +23,9 @@ constexpr std::size_t most_searched = 1024;
 // Ranges of the arena: best fit, else at the end.
 class Holes {
  public:
+  explicit Holes(Room room) : room_(room) {}
   std::int64_t take(std::int64_t bytes) {
-    bytes = memory::staggered(bytes);
+    bytes = room_(bytes);
     most_at_once_ = std::max(most_at_once_, taken_ += bytes);
     auto best = holes_.end();
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
@@ -48,7 +49,7 @@ class Holes {
     return offset;
   }
   void give_back(std::int64_t offset, std::int64_t bytes) {
-    bytes = memory::staggered(bytes);
+    bytes = room_(bytes);
     taken_ -= bytes;
     if (bytes == 0) return;
     auto next = holes_.lower_bound(offset);
@@ -69,11 +70,12 @@ class Holes {
   std::int64_t most_at_once() const { return most_at_once_; }  // a lower bound for every placement
 
  private:
+  const Room room_;
   std::map<std::int64_t, std::int64_t> holes_;  // offset -> bytes; neighbours merged
   std::int64_t size_ = 0, taken_ = 0, most_at_once_ = 0;
 };
 
-Holes place_by_time(std::span<Lifetime* const> lifetimes) {
+Holes place_by_time(std::span<Lifetime* const> lifetimes, Room room) {
   std::size_t steps = 0;
   for (const Lifetime* lifetime : lifetimes)
     steps = std::max(steps, std::size_t(lifetime->end) + 1);
@@ -82,7 +84,7 @@ Holes place_by_time(std::span<Lifetime* const> lifetimes) {
     begins[std::size_t(lifetime->begin)].push_back(lifetime);
     ends[std::size_t(lifetime->end)].push_back(lifetime);
   }
-  Holes holes;
+  Holes holes(room);
   for (std::size_t step = 0; step < begins.size(); ++step) {
     // Large ones first: fewer holes fit them.
     std::ranges::stable_sort(begins[step], std::ranges::greater(), &Lifetime::bytes);
@@ -93,11 +95,11 @@ Holes place_by_time(std::span<Lifetime* const> lifetimes) {
 }
 
 // lifetimes: sorted by size, the largest first.
-std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
+std::int64_t place_by_size(std::span<Lifetime* const> lifetimes, Room room) {
   std::vector<const Lifetime*> placed;  // in order of offset
   std::int64_t size = 0;
   for (Lifetime* lifetime : lifetimes) {
-    const std::int64_t bytes = memory::staggered(lifetime->bytes);
+    const std::int64_t bytes = room(lifetime->bytes);
     std::int64_t end_of_others = 0, smallest = INT64_MAX;
     for (const Lifetime* other : placed) {
       if (other->end < lifetime->begin || other->begin > lifetime->end) continue;
@@ -106,7 +108,7 @@ std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
         smallest = hole;
         lifetime->offset = end_of_others;
       }
-      end_of_others = std::max(end_of_others, other->offset + memory::staggered(other->bytes));
+      end_of_others = std::max(end_of_others, other->offset + room(other->bytes));
     }
     if (smallest == INT64_MAX) lifetime->offset = end_of_others;
     size = std::max(size, lifetime->offset + bytes);
@@ -118,10 +120,16 @@ std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
 
 }  // namespace
 
-std::int64_t place_in_arena(std::span<Lifetime> lifetimes) {
+std::int64_t room_on_host(std::int64_t bytes) { return memory::staggered(bytes); }
+std::int64_t room_on_device(std::int64_t bytes) {
+  constexpr std::int64_t alignment = 256;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+std::int64_t place_in_arena(std::span<Lifetime> lifetimes, Room room) {
   std::vector<Lifetime*> all;
   for (Lifetime& lifetime : lifetimes) all.push_back(&lifetime);
-  const Holes by_time = place_by_time(all);
+  const Holes by_time = place_by_time(all, room);
   const std::int64_t size = by_time.size();
   if (size - by_time.most_at_once() < worth_a_search) return size;
   std::vector<std::int64_t> offsets;
@@ -130,8 +138,8 @@ std::int64_t place_in_arena(std::span<Lifetime> lifetimes) {
   // The many small values of a long program follow the searched ones, placed by time.
   const std::size_t searched = std::min(all.size(), most_searched);
   const std::span<Lifetime* const> small = std::span(all).subspan(searched);
-  const std::int64_t large_size = place_by_size(std::span(all).first(searched));
-  const std::int64_t found = large_size + place_by_time(small).size();
+  const std::int64_t large_size = place_by_size(std::span(all).first(searched), room);
+  const std::int64_t found = large_size + place_by_time(small, room).size();
   for (Lifetime* lifetime : small) lifetime->offset += large_size;
   if (found < size) return found;
   for (std::size_t i = 0; i < offsets.size(); ++i) lifetimes[i].offset = offsets[i];

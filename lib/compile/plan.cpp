@@ -237,7 +237,8 @@ class Planner {
       lifetimes.push_back({memory.bytes, memory.begin, memory.end});
       owners.push_back(&memory);
     }
-    plan_.arena_bytes = place_in_arena(lifetimes);
+    plan_.arena_bytes =
+        place_in_arena(lifetimes, device_.is_host() ? room_on_host : room_on_device);
     for (std::size_t i = 0; i < owners.size(); ++i) owners[i]->offset = lifetimes[i].offset;
     for (Memory& memory : memories_)
       if (memory.segment == PlannedView::Segment::handles)

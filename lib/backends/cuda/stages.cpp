@@ -75,6 +75,7 @@ class Staging {
       : program_(std::move(program)), wide_(fewest_of_cooperative) {
     Block body = std::move(program_.body);
     program_.body.clear();
+    spread_checks(body);
     distribute({}, std::move(body));
     for (Stage& stage : stages_) {
       stage.is_cooperative = stage.grid.empty() && cuda::width_of(stage.body).steps >= wide_;
@@ -300,6 +301,20 @@ class Staging {
     own.insert(own.begin(), std::move(s));
     block.push_back(by_one_block(std::move(own)));
     block.insert(block.end(), behind.begin(), behind.end());
+  }
+
+  // Loops that only check run in any order: of failures the one that comes first counts, whichever
+  // is found first.
+  static void spread_checks(Block& block) {
+    for (Statement& s : block) {
+      for (Block& inner : s.blocks) spread_checks(inner);
+      if (s.kind != Kind::repeat || !codegen::has_checks(s)) continue;
+      bool only_checks = s.carries.empty() && s.exchanged.empty();
+      for (const Statement& each : s.blocks[0])
+        only_checks &= is_number(each) || each.kind == Kind::check ||
+                       (codegen::runs_in_any_order(each) && codegen::has_checks(each));
+      s.is_apart |= only_checks;
+    }
   }
 
   // Combinations of long terms: the terms are a loop before, whose steps are a grid.

@@ -296,6 +296,7 @@ class KernelWriter {
     }
     std::for_each(counters.rbegin(), counters.rend(), [&](const std::string& text) { line(text); });
     const Enclosing loop(*this, "continue");
+    order_ = is_short_ ? "long(step)" : "step";
     write_in_order(stage.body, team_);
   }
 
@@ -310,6 +311,23 @@ class KernelWriter {
     KernelWriter& writer;
     const Enclosing* const before;
     std::string leave;
+  };
+
+  // Says of failures in the steps of loops, if there can be any, which of them comes first.
+  struct Ordered {
+    Ordered(KernelWriter& writer, std::span<const Statement* const> loops)
+        : writer(writer), before(writer.order_) {
+      for (const Statement* loop : loops)
+        if (codegen::has_checks(*loop))
+          writer.order_ = (writer.order_ == "0"
+                               ? ""
+                               : "(" + writer.order_ + ") * " + writer.size(loop->steps) + " + ") +
+                          writer.name(loop->value);
+    }
+    ~Ordered() { writer.order_ = before; }
+    Ordered(const Ordered&) = delete;
+    KernelWriter& writer;
+    const std::string before;
   };
 
   // --- Teams -------------------------------------------------------------------------------------
@@ -428,7 +446,7 @@ class KernelWriter {
     in_braces("if (" + index + " < " + size(s.low) + " || " + index + " > " + size(s.high) + ")",
               [&] {
                 line((team == Team::thread ? "" : "if (" + rank(team) + " == 0) ") + "fail(word, " +
-                     number(std::int64_t(checks_.size())) + ", " + index + ");");
+                     number(std::int64_t(checks_.size())) + ", " + index + ", " + order_ + ");");
                 line((leave_ ? leave_->leave : "return") + std::string(";"));
               });
   }
@@ -492,6 +510,7 @@ class KernelWriter {
     if (inner == team) {
       in_braces(counting(name(s.value), size(s.steps)), [&] {
         const Enclosing loop(*this, "continue");
+        const Ordered ordered(*this, {{&s}});
         write_one_after_another(s.blocks[0], team);
       });
       return;
@@ -514,6 +533,7 @@ class KernelWriter {
         for (std::size_t i = 0; i < nest.size(); ++i)
           line("const long " + name(nest[i]->value) + " = " + indices[i] + ";");
         const Enclosing loop(*this, "continue");
+        const Ordered ordered(*this, nest);
         write_in_order(innermost->blocks[0], Team::thread);
       });
     }
@@ -522,6 +542,7 @@ class KernelWriter {
                   ")",
               [&] {
                 const Enclosing loop(*this, "continue");
+                const Ordered ordered(*this, {{&s}});
                 write_in_order(s.blocks[0], inner);
               });
   }
@@ -536,6 +557,7 @@ class KernelWriter {
     begin(s);
     in_braces(counting(name(s.value), size(s.steps)), [&] {
       const Enclosing loop(*this, "continue");
+      const Ordered ordered(*this, {{&s}});
       write_one_after_another(s.blocks[0], team);
       end_step(s);
       if (takes_long(s, team)) look_after(turns_between_looks[int(team)], name(s.value), team);
@@ -855,6 +877,7 @@ class KernelWriter {
   bool is_short_ = true;    // steps of the grid have 32 bits
   std::int64_t depth_ = 0;  // of counters that have no value
   const Enclosing* leave_ = nullptr;
+  std::string order_ = "0";  // of this step's failures among those of the kernel
 };
 
 }  // namespace

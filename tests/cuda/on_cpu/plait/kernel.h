@@ -243,7 +243,9 @@ void store4(Out<T> memory, long i, const Four<T>& four) {
 struct Failure {
   int step;
   int code;
-  long values[6];
+  long value;
+  long order;
+  long values[4];
   long stop;
 };
 namespace on_cpu {
@@ -269,16 +271,28 @@ inline bool has_failed_before(Out<int> failed, int kernel) {
   const int number = on_cpu::changing(failed);
   return number != 0 && number < kernel;
 }
-inline void fail(const Word& word, int code, long value) {
+inline void fail(const Word& word, int code, long value, long order) {
+  Failure* const failure = word.failure;
   atomicExch(word.failed, word.kernel);
-  if (atomicCAS(on_cpu::pointer_to(word.failure->step), 0, -1) != 0) return;
-  *on_cpu::pointer_to(word.failure->code) = code;
-  *on_cpu::pointer_to(word.failure->values[0]) = value;
+  constexpr int being_written = -1;
+  const auto step = on_cpu::pointer_to(failure->step);
+  const auto before = on_cpu::pointer_to(failure->order);
+  const auto is_later = [&] { return order >= on_cpu::changing(before); };
+  int known;
+  do {
+    while ((known = on_cpu::changing(step)) == being_written) __nanosleep(20);
+    if (known != 0 && (known != word.step || is_later())) return;
+  } while (atomicCAS(step, known, being_written) != known);
+  if (known == 0 || !is_later()) {
+    *on_cpu::pointer_to(failure->code) = code;
+    *on_cpu::pointer_to(failure->value) = value;
+    *before = order;
+  }
   __threadfence_system();
-  atomicExch(on_cpu::pointer_to(word.failure->step), word.step);
+  atomicExch(step, word.step);
 }
 inline bool is_stopped(const Word& word) {
-  if (on_cpu::changing(on_cpu::pointer_to(word.failure->stop)) != 0) fail(word, -1, 0);
+  if (on_cpu::changing(on_cpu::pointer_to(word.failure->stop)) != 0) fail(word, -1, 0, 0);
   return on_cpu::changing(on_cpu::pointer_to(word.failure->step)) != 0;
 }
 inline bool from_first_thread(bool x) {

@@ -43,7 +43,9 @@ void store4(T* memory, long i, const Four<T>& four) {
 struct Failure {
   int step;
   int code;
-  long values[6];
+  long value;
+  long order;  // in that of failures of a kernel
+  long values[4];
   long stop;
 };
 // Where a kernel of a program says so: failed holds the number of the program's kernel that has
@@ -59,18 +61,29 @@ inline bool has_failed_before(Out<int> failed, int kernel) {
   const int number = *(volatile int*)failed;
   return number != 0 && number < kernel;
 }
-// The first failure of a call counts.
-inline void fail(const Word& word, int code, long value) {
+// The first failure of a call counts: of the threads of a kernel that of the lowest order,
+// whichever comes first.
+inline void fail(const Word& word, int code, long value, long order) {
+  Failure* const failure = word.failure;
   atomicExch(word.failed, word.kernel);
-  if (atomicCAS(&word.failure->step, 0, -1) != 0) return;
-  word.failure->code = code;
-  word.failure->values[0] = value;
+  constexpr int being_written = -1;
+  const auto is_later = [&] { return order >= *(volatile long*)&failure->order; };
+  int known;
+  do {
+    while ((known = *(volatile int*)&failure->step) == being_written) __nanosleep(20);
+    if (known != 0 && (known != word.step || is_later())) return;
+  } while (atomicCAS(&failure->step, known, being_written) != known);
+  if (known == 0 || !is_later()) {
+    *(volatile int*)&failure->code = code;
+    *(volatile long*)&failure->value = value;
+    *(volatile long*)&failure->order = order;
+  }
   __threadfence_system();
-  atomicExch(&word.failure->step, word.step);
+  atomicExch(&failure->step, word.step);
 }
 // Whether a loop that may be endless is to stop: the host wants it, or the call has failed.
 inline bool is_stopped(const Word& word) {
-  if (*(volatile long*)&word.failure->stop != 0) fail(word, -1, 0);
+  if (*(volatile long*)&word.failure->stop != 0) fail(word, -1, 0, 0);
   return *(volatile int*)&word.failure->step != 0;
 }
 // What thread 0 of the block says.
