@@ -26,10 +26,11 @@ class OrderWriter {
         count_(count),
         descending_(descending) {}
 
-  loops::Tensor emit() const {
-    Runs runs = first_runs();
-    while (runs.count > 1) runs = merged(runs);
-    return runs.places;
+  loops::Tensor emit() {
+    make_levels();
+    write_first_runs(levels_[0]);
+    for (std::size_t i = 1; i < levels_.size(); ++i) merge(levels_[i - 1], levels_[i]);
+    return levels_.back().places;
   }
 
  private:
@@ -38,17 +39,41 @@ class OrderWriter {
   // Run r holds the first `room` of the elements from r * width to (r + 1) * width, in order.
   struct Runs {
     std::int64_t count, width, room;
-    loops::Tensor places;
+    loops::Tensor places = {};
   };
-  Runs make_runs(std::int64_t count, std::int64_t width, std::int64_t room) const {
+  Shape shape_of(std::int64_t slots) const {
     Shape shape = keys_[0].aval.shape;
-    shape[int(axis_)] = count * room;
-    return {count, width, room, make(shape, DType::int32)};
+    shape[int(axis_)] = slots;
+    return shape;
   }
 
-  Runs first_runs() const {
-    const std::int64_t width = std::min(first_width, size_), room = std::min(width, count_);
-    const Runs runs = make_runs((size_ + width - 1) / width, width, room);
+  // The runs before each merge, and behind the last one. They take turns with two memories; what is
+  // given back has one of its own where it is smaller than others.
+  void make_levels() {
+    const std::int64_t width = std::min(first_width, size_);
+    levels_.push_back({(size_ + width - 1) / width, width, std::min(width, count_)});
+    for (Runs last = levels_[0]; last.count > 1; last = levels_.back())
+      levels_.push_back({(last.count + 1) / 2, 2 * last.width, std::min(2 * last.room, count_)});
+    const auto slots_of = [](const Runs& runs) { return runs.count * runs.room; };
+    std::int64_t most = 0;
+    for (const Runs& runs : levels_) most = std::max(most, slots_of(runs));
+    loops::Tensor turns[2];
+    for (std::size_t i = 0; i < levels_.size(); ++i) {
+      Runs& runs = levels_[i];
+      const bool is_last = i + 1 == levels_.size();
+      loops::Tensor& turn = turns[i % 2];
+      if (is_last && slots_of(runs) < most) {
+        runs.places = make(shape_of(slots_of(runs)), DType::int32);
+        continue;
+      }
+      if (!turn.is_in_memory()) turn = make(shape_of(most), DType::int32);
+      runs.places = turn;
+      runs.places.aval.shape = shape_of(slots_of(runs));
+    }
+  }
+
+  void write_first_runs(const Runs& runs) const {
+    const std::int64_t width = runs.width, room = runs.room;
     for_all(keys_[0].aval.shape, [&](const Indices& at) {
       const Number i = number_of(at[axis_]), run = i / integer(width);
       const Numbers mine = keys_at(at, at[axis_]);
@@ -63,12 +88,10 @@ class OrderWriter {
       put_if(room < width, rank < literal(double(room), DType::int32), runs.places, at,
              run * integer(room) + cast(rank, DType::int64), runs.count * room, i);
     });
-    return runs;
   }
 
-  Runs merged(const Runs& runs) const {
-    const std::int64_t room = std::min(2 * runs.room, count_);
-    const Runs next = make_runs((runs.count + 1) / 2, 2 * runs.width, room);
+  void merge(const Runs& runs, const Runs& next) const {
+    const std::int64_t room = next.room;
     for_all(runs.places.aval.shape, [&](const Indices& at) {
       const Number slot = number_of(at[axis_]), run = slot / integer(runs.room),
                    place = slot % integer(runs.room);
@@ -84,7 +107,6 @@ class OrderWriter {
       else
         only_where(place < length_of(runs, run), merge);
     });
-    return next;
   }
 
   Number length_of(const Runs& runs, Number run) const {
@@ -160,6 +182,7 @@ class OrderWriter {
   const std::size_t axis_;
   const std::int64_t size_, count_;
   const bool descending_;
+  std::vector<Runs> levels_;
 };
 
 }  // namespace
