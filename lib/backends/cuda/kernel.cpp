@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include "compile/loop_programs.h"
 #include "driver.h"
@@ -47,11 +48,14 @@ class ProgramKernel final : public Kernel {
   ProgramKernel(std::shared_ptr<const Staged> staged, std::string_view name, Sizes sizes,
                 const std::vector<std::pair<std::size_t, Aval>>& backward)
       : staged_(std::move(staged)), text_(text_of(*staged_, name, sizes)) {
+    std::set<int> used;  // by kernels; blocks have others in their own memory
+    for (const KernelText& kernel : text_.kernels)
+      used.insert(kernel.memories.begin(), kernel.memories.end());
     for (const codegen::Memory& memory : staged_->program.memories) {
       const bool is_own = !memory.has_index();
       places_.push_back({memory.space, is_own ? frame_bytes_ : memory.index});
-      if (!is_own) continue;
-      add_to_frame(memory.size * size_of(memory.dtype));
+      if (is_own && used.contains(int(places_.size()) - 1))
+        add_to_frame(memory.size * size_of(memory.dtype));
     }
     for (const auto& [input, aval] : backward) {
       const Sizes64 sizes = aval.shape.to_sizes();

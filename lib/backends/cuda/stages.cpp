@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "accesses.h"
 #include "codegen/copy_loops.h"
 #include "codegen/effects.h"
 #include "codegen/walk.h"
@@ -30,6 +31,10 @@ constexpr std::int64_t few = 256;
 // Loops that follow each other, all of fewer steps, are left to one block of a cooperative stage:
 // its threads meet sooner than blocks do.
 constexpr std::int64_t narrow = 2048;
+// Rows of fewer elements find room beside each other in the caches.
+constexpr std::int64_t fewest_of_row = 256;
+// The bytes of a step's rows: several blocks share the memory of a processor.
+constexpr std::int64_t most_of_rows = 24 << 10;
 // Blocks run fewer examples one after the other, all together, if their steps are wide.
 constexpr std::int64_t few_examples = 64;
 
@@ -81,6 +86,7 @@ class Staging {
       stage.is_cooperative = stage.grid.empty() && cuda::width_of(stage.body).steps >= wide_;
       if (stage.is_cooperative) divide_among_blocks(stage.body);
     }
+    for (Stage& stage : stages_) find_rows(stage);
   }
   Staged take() {
     for (const Stage& stage : stages_)
@@ -301,6 +307,77 @@ class Staging {
     own.insert(own.begin(), std::move(s));
     block.push_back(by_one_block(std::move(own)));
     block.insert(block.end(), behind.begin(), behind.end());
+  }
+
+  // --- Rows --------------------------------------------------------------------------------------
+
+  void find_rows(Stage& stage) {
+    if (stage.grid.empty() || stage.is_cooperative ||
+        cuda::width_of(stage.body).steps < fewest_of_row)
+      return;
+    std::map<int, std::vector<Region>> reads, writes;
+    for (const Statement& s : stage.body) {
+      const Accesses accesses(s);
+      for (const Region& region : accesses.reads) reads[region.memory].push_back(region);
+      for (const Region& region : accesses.writes) writes[region.memory].push_back(region);
+    }
+    std::int64_t bytes = 0;
+    const auto add = [&](std::optional<Row> row) {
+      if (!row) return;
+      const Memory& memory = program_.memories[std::size_t(row->memory)];
+      const std::int64_t more = row->size * size_of(memory.dtype);
+      if (bytes + more > most_of_rows) return;
+      bytes += more;
+      stage.rows.push_back(std::move(*row));
+    };
+    for (const auto& [memory, regions] : writes) {
+      std::vector<Region> all = regions;
+      all.insert(all.end(), reads[memory].begin(), reads[memory].end());
+      if (is_own(memory, stage)) add(row_of(stage, all, true));
+    }
+    for (const auto& [memory, regions] : reads)
+      if (!writes.contains(memory)) add(row_of(stage, regions, false));
+  }
+  // Whether no other stage sees a memory.
+  bool is_own(int memory, const Stage& stage) const {
+    if (program_.memories[std::size_t(memory)].space != Memory::Space::frame) return false;
+    return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& other) {
+      if (&other == &stage) return true;
+      Effects effects;
+      for (const Statement& s : other.body) effects.add(s);
+      return std::find(effects.reads.begin(), effects.reads.end(), memory) == effects.reads.end() &&
+             std::find(effects.writes.begin(), effects.writes.end(), memory) ==
+                 effects.writes.end();
+    });
+  }
+  // What holds all regions of a memory, if it is the step's own; else those that follow the grid's
+  // counters alone, if there are several.
+  static std::optional<Row> row_of(const Stage& stage, const std::vector<Region>& regions,
+                                   bool is_own) {
+    std::optional<Row> row;
+    std::int64_t high = 0;
+    int count = 0;
+    for (const Region& region : regions) {
+      const bool follows =
+          std::all_of(region.terms.begin(), region.terms.end(), [&](const Place::Term& term) {
+            return std::any_of(stage.grid.begin(), stage.grid.end(),
+                               [&](const Stage::Axis& axis) { return axis.counter == term.index; });
+          });
+      const std::int64_t last = region.high - region.low;
+      const bool is_row = follows && last < most_of_rows && (is_own || last + 1 >= fewest_of_row);
+      if (is_row && !row)
+        row = Row{region.memory, region.terms, region.low, 0, is_own}, high = region.high;
+      if (!is_row || row->terms != region.terms) {
+        if (is_own) return {};
+        continue;
+      }
+      row->low = std::min(row->low, region.low);
+      high = std::max(high, region.high);
+      ++count;
+    }
+    if (!row || (!is_own && count < 2)) return {};
+    row->size = high - row->low + 1;
+    return row;
   }
 
   // Loops that only check run in any order: of failures the one that comes first counts, whichever

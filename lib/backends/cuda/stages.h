@@ -10,6 +10,9 @@
 // Where a grid would be too small, loops in it and long combinations become grids of their own.
 // Numbers that a later stage uses are computed there again, or wait in memory.
 //
+// Where the steps of a grid go through long rows several times, a block runs each, and keeps rows
+// in its memory.
+//
 // A stage without a grid is one block, in which the steps of a loop in order follow each other.
 // Where that leaves too much to a block, the stage is cooperative: as many blocks as there is room
 // for run it together, and meet where one of them needs what another has done.
@@ -20,6 +23,16 @@
 
 namespace plait::cuda {
 
+// Elements of a memory that a step of a grid uses: so many from low on, behind where the counters
+// of the grid have led. They lie in the memory of the block that runs the step. Its own nobody else
+// sees; others, which are read several times, are brought there first.
+struct Row {
+  int memory;
+  std::vector<codegen::Place::Term> terms;  // of the grid's counters
+  std::int64_t low, size;
+  bool is_own;
+};
+
 struct Stage {
   struct Axis {
     codegen::Value counter;
@@ -27,6 +40,7 @@ struct Stage {
   };
   std::vector<Axis> grid;
   codegen::Block body;
+  std::vector<Row> rows = {};
   bool is_cooperative = false;
 
   std::int64_t steps() const;

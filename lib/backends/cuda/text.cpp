@@ -69,6 +69,7 @@ bool reads_columns(const Block& body, Value inner) {
 
 Team team_of(const Stage& stage) {
   if (stage.is_cooperative) return Team::grid;
+  if (!stage.rows.empty()) return Team::block;
   const Width width = width_of(stage.body);
   if (stage.grid.empty()) return width.steps < fewest_of_octet ? Team::thread : Team::block;
   if (width.steps < fewest_of_octet) return Team::thread;
@@ -100,6 +101,15 @@ class KernelWriter {
         writes(effects.writes.begin(), effects.writes.end());
     std::set<int> used = reads;
     used.insert(writes.begin(), writes.end());
+    for (const Row& row : stage.rows) {
+      rows_.emplace(row.memory, &row);
+      if (row.is_own) used.erase(row.memory);
+    }
+    for (const Stage::Axis& axis : stage.grid) grid_.insert(axis.counter);
+    codegen::for_each_statement(stage.body, [&](const Statement& s) {
+      if (s.kind == Kind::repeat || s.kind == Kind::combine)
+        counters_.insert(s.kind == Kind::combine ? s.counter : s.value);
+    });
     result_.memories.assign(used.begin(), used.end());
     std::set_intersection(reads.begin(), reads.end(), writes.begin(), writes.end(),
                           std::inserter(changing_, changing_.end()));
@@ -170,7 +180,24 @@ class KernelWriter {
     add_term(sum, place.offset, "");
     return sum.empty() ? "0" : sum;
   }
+  // Where a block has the elements of a place in its row, behind its begin; not with others.
+  std::optional<Place> in_row(const Place& place) const {
+    const auto found = rows_.find(place.memory);
+    if (found == rows_.end()) return {};
+    const Row& row = *found->second;
+    Place inner{place.memory}, outer{place.memory};
+    inner.offset = place.offset - row.low;
+    for (const Place::Term& term : place.terms)
+      (grid_.contains(term.index) ? outer : inner).terms.push_back(term);
+    const bool is_here =
+        outer.terms == row.terms &&
+        std::all_of(inner.terms.begin(), inner.terms.end(),
+                    [&](const Place::Term& term) { return counters_.contains(term.index); });
+    return is_here ? std::optional(inner) : std::nullopt;
+  }
   std::string element(const Place& place, const Further& further = {}) {
+    if (const std::optional<Place> inner = in_row(place))
+      return "row_m" + number(place.memory) + "[" + offset(*inner, further) + "]";
     return "m" + number(place.memory) + "[" + offset(place, further) + "]";
   }
   std::string expression(const Statement& s) const {
@@ -196,7 +223,11 @@ class KernelWriter {
     } else if (stage.grid.empty()) {
       result_.threads = team_ == Team::thread ? 1 : threads_of_block;
     } else if (members == 0) {
-      result_.threads = threads_of_block;
+      // Many small blocks wait for their memory side by side.
+      const std::int64_t width = width_of(stage.body).steps;
+      result_.threads = stage.rows.empty() || stage.steps() < few_steps
+                            ? threads_of_block
+                            : int(std::clamp<std::int64_t>(width / 8 / 32 * 32, 64, 256));
       result_.blocks = stage.steps();
     } else {
       // A few steps have small blocks, so that more processors take part.
@@ -295,9 +326,27 @@ class KernelWriter {
       inner *= axis->steps;
     }
     std::for_each(counters.rbegin(), counters.rend(), [&](const std::string& text) { line(text); });
+    bring_rows(stage);
     const Enclosing loop(*this, "continue");
     order_ = is_short_ ? "long(step)" : "step";
     write_in_order(stage.body, team_);
+  }
+
+  // Once all threads have left the step before.
+  void bring_rows(const Stage& stage) {
+    if (stage.rows.empty()) return;
+    meet(Team::block);
+    bool is_any_brought = false;
+    for (const Row& row : stage.rows) {
+      if (row.is_own) continue;
+      is_any_brought = true;
+      const std::string memory = "m" + number(row.memory);
+      in_braces("for (long i = threadIdx.x; i < " + size(row.size) + "; i += blockDim.x)", [&] {
+        assign("row_" + memory + "[i]",
+               memory + "[" + offset({row.memory, row.low, row.terms}, {{"i", 1}}) + "]");
+      });
+    }
+    if (is_any_brought) meet(Team::block);
   }
 
   // What a failed check does to leave the step in which it stands.
@@ -797,15 +846,11 @@ class KernelWriter {
   // All threads, or octets, compute terms, which the first octet takes in. Few terms, or such as
   // find no room, every octet takes in for itself, or the first one for all if they store.
   void combine_by_block(const Statement& s) {
+    if (takes_row(s)) return by_first_octet(s);
     const Width width = width_of(s.blocks[0]);
     const auto count = s.steps * std::int64_t(s.operands.size() - 1);
     if (s.steps * width.steps <= fewest_of_block / 4 || !has_room(dtype(s.operands[1]), count)) {
-      if (!stores(s)) return combine_by_octet(s);
-      return by_few_threads(s, "threadIdx.x < 8", [&] {
-        const std::string part = "part_of_" + name(s.value);
-        take_in_parts(s, part);
-        line("if (threadIdx.x == 0) " + total(s) + " = " + part + ";");
-      });
+      return stores(s) ? by_first_octet(s) : combine_by_octet(s);
     }
     const Team team = width.steps >= fewest_of_octet ? Team::octet : Team::thread;
     const std::string type_of_terms = type_text(dtype(s.operands[1])),
@@ -839,19 +884,39 @@ class KernelWriter {
       line("if (threadIdx.x == 0) " + total(s) + " = " + part + ";");
     });
   }
+  void by_first_octet(const Statement& s) {
+    by_few_threads(s, "threadIdx.x < 8", [&] {
+      const std::string part = "part_of_" + name(s.value);
+      take_in_parts(s, part);
+      line("if (threadIdx.x == 0) " + total(s) + " = " + part + ";");
+    });
+  }
+  // Whether the terms of a combination are a row that the block has.
+  bool takes_row(const Statement& s) const {
+    const Block& terms = s.blocks[0];
+    return terms.size() == 1 && terms[0].kind == Kind::load && in_row(terms[0].place).has_value();
+  }
   // Whether the terms of a combination find room in shared memory, which is then theirs.
   bool has_room(DType of, std::int64_t count) {
     if (sizes_ == Sizes::given) count = (count + 1023) / 1024 * 1024;
     std::int64_t& known = terms_[of];
     std::int64_t bytes = 0;
+    for (const auto& [memory, row] : rows_) bytes += room_of(*row) * plait::size_of(dtype_of(*row));
     for (const auto& [each, most] : terms_)
       bytes += (each == of ? std::max(most, count) : most) * plait::size_of(each);
     if (bytes > most_shared) return false;
     known = std::max(known, count);
     return true;
   }
+  DType dtype_of(const Row& row) const { return program_.memories[std::size_t(row.memory)].dtype; }
+  std::int64_t room_of(const Row& row) const {
+    return sizes_ == Sizes::given ? (row.size + 1023) / 1024 * 1024 : row.size;
+  }
   std::string shared() const {
     std::string text;
+    for (const auto& [memory, row] : rows_)
+      text += "  SHARED(" + type_text(dtype_of(*row)) + ", row_m" + number(memory) + ", " +
+              number(room_of(*row)) + ");\n";
     for (const auto& [dtype, count] : terms_)
       if (count > 0)
         text += "  SHARED(" + type_text(dtype) + ", terms_" + type_text(dtype) + ", " +
@@ -871,6 +936,8 @@ class KernelWriter {
   std::unordered_map<Value, Literal> literals_;
   std::unordered_map<const Statement*, std::int64_t> homes_;  // by loop that exchanges memories
   std::set<int> changing_;                                    // memories that are read and written
+  std::map<int, const Row*> rows_;                            // by memory
+  std::set<Value> grid_, counters_;      // counters of the grid, and of loops in its steps
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
   std::set<DType> totals_;
   std::string indent_;
