@@ -115,6 +115,29 @@ def histograms():
     )
 
 
+@case
+def updates_of_an_array_in_order():
+    """The sums of the CPU to the bit, whichever elements the updates change."""
+
+    def same(kind, size, rows, dtype, **options):
+        x, updates = floats(size).astype(dtype), (100 * floats(len(rows))).astype(dtype)
+        updates[:5] = 0
+
+        def f(x, rows, updates):
+            return getattr(pnp.asarray(x).at[rows], kind)(updates, **options)
+
+        actual = np.asarray(plait.jit(f)(*there(x, rows, updates)))
+        assert actual.tobytes() == np.asarray(f(x, rows, updates)).tobytes(), (kind, size, dtype)
+
+    n = 70001
+    same("add", 2000, small(n, most=2000), "f4")
+    same("add", 4200, small(n, most=4200), "c8")
+    same("max", 2000, small(n, most=2500, dtype="i8"), "f8", mode="drop")
+    same("min", 5000, small(n, most=5100) - 50, "i2", mode="clip")
+    for rows in [np.full(n, 3), np.minimum(small(n, most=3000), 1000), np.arange(n) % 2000]:
+        same("add", 2000, rows.astype("i4"), "f4")
+
+
 # --- Products ------------------------------------------------------------------------------------
 
 

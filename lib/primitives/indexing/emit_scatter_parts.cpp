@@ -1,9 +1,15 @@
 // scatter in a loop program, of many single updates of a small array, where no kernel of a library
 // runs it: in the parts of NOTE: [scatter order], side by side.
+//
+// Few updates are looked at by a thread for each element of each part. Many are sorted by the
+// elements that they change; those of an element in a part then follow each other, and one thread
+// takes them in. Where most updates change one element, so few threads as there are parts do most
+// of the work, but each of them reads neighbours, four at once.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/jaxpr.h>
 
 #include "primitives/indexing/index_rows.h"
+#include "primitives/sorting/emit_order.h"
 #include "primitives/written.h"
 
 namespace plait::indexing {
@@ -33,12 +39,12 @@ class Parts {
   loops::Tensor result() {
     find_positions();
     parts_ = make({num_parts_, size_}, array_.aval.dtype);
-    // A thread for each element, which looks at all updates, or one for each part.
-    constexpr std::int64_t most_elements = 4096, most_looks = std::int64_t{1} << 33;
-    if (size_ <= most_elements && count_ * size_ <= most_looks)
+    // A thread for each element, which looks at all updates of a part, or at its own.
+    constexpr std::int64_t most_elements = 4096, most_looks = 8192;
+    if (size_ <= most_elements && longest_ <= most_looks)
       combine_by_element();
     else
-      combine_by_update();
+      combine_in_order();
     const loops::Tensor whole = make(array_.aval.shape, array_.aval.dtype);
     for_all({size_}, [&](const Indices& at) {
       Number all = get(parts_, {Index{0}, at[0]});
@@ -94,17 +100,60 @@ class Parts {
       put(parts_, at, combined_one[0]);
     });
   }
-  void combine_by_update() {
-    for_all({num_parts_, size_}, [&](const Indices& at) { put(parts_, at, first_of(at)); });
-    for_all(num_parts_, [&](const Index& part) {
-      for_steps(longest_, [&](const Index& step) {
-        const Update update = update_of(part, step);
-        const Number position = get(positions_, {update.row});
-        only_where(update.is_there & (position >= integer(0)), [&] {
-          const Indices at{part, index_below(position, size_)};
-          put(parts_, at, combined(get(parts_, at), get(values_, {update.row})));
-        });
-      });
+  void combine_in_order() {
+    const loops::Tensor order = emit_order(std::span(&positions_, 1), 0, count_, false);
+    find_runs(order);
+    const loops::Tensor values = emit_taken(values_, 0, order);
+    constexpr std::int64_t at_once = 4;  // so that reads do not wait for each other
+    for_all({num_parts_, size_}, [&](const Indices& at) {
+      const Number end = get(ends_, at);
+      const Numbers last = repeated_while(
+          {get(begins_, at), first_of(at)}, [&](const Numbers& now) { return now[0] < end; },
+          [&](const Numbers& now) -> Numbers {
+            Numbers some;
+            for (std::int64_t i = 0; i < at_once; ++i) {
+              const Number row = cast(now[0], DType::int64) + integer(i);
+              some.push_back(get(values, {index_below(minimum(row, integer(count_ - 1)), count_)}));
+            }
+            Number all = now[1];
+            for (std::int64_t i = 0; i < at_once; ++i)
+              all = select(now[0] + literal(double(i), DType::int32) < end,
+                           combined(all, some[std::size_t(i)]), all);
+            return {now[0] + literal(double(at_once), DType::int32), all};
+          });
+      put(parts_, at, last[1]);
+    });
+  }
+  // Where the updates of each element in each part begin and end.
+  void find_runs(const loops::Tensor& order) {
+    begins_ = make({num_parts_, size_}, DType::int32);
+    ends_ = make({num_parts_, size_}, DType::int32);
+    const Number none = literal(0, DType::int32);
+    for_all({num_parts_, size_}, [&](const Indices& at) { put(begins_, at, none); });
+    for_all({num_parts_, size_}, [&](const Indices& at) { put(ends_, at, none); });
+    struct Run {
+      Number part, position;
+    };
+    for_all(count_, [&](const Index& place) {
+      const auto run_at = [&](Number place) -> Run {
+        const Index row = index_below(get(order, {index_below(place, count_)}), count_);
+        // Part p begins with row count * p / num_parts.
+        const Number rows = number_of(row) + integer(1),
+                     part = (rows * integer(num_parts_) - integer(1)) / integer(count_);
+        return {part, get(positions_, {row})};
+      };
+      const Number i = number_of(place), zero = integer(0), last = integer(count_ - 1);
+      const Run run = run_at(i), before = run_at(maximum(i - integer(1), zero)),
+                after = run_at(minimum(i + integer(1), last));
+      const auto differs = [&](const Run& other) {
+        return (run.part != other.part) | (run.position != other.position);
+      };
+      const Number is_there = run.position >= integer(0);
+      const Indices at{index_below(run.part, num_parts_),
+                       index_below(maximum(run.position, zero), size_)};
+      only_where(is_there & ((i == zero) | differs(before)), [&] { put(begins_, at, i); });
+      only_where(is_there & ((i == last) | differs(after)),
+                 [&] { put(ends_, at, i + integer(1)); });
     });
   }
 
@@ -142,7 +191,7 @@ class Parts {
   const Kind kind_;
   const Sizes64 sizes_;
   const std::int64_t num_parts_, count_, size_, longest_;
-  loops::Tensor positions_, values_, parts_;
+  loops::Tensor positions_, values_, parts_, begins_, ends_;
 };
 
 }  // namespace
