@@ -14,6 +14,7 @@
 #include "codegen/effects.h"
 #include "codegen/scalar_text.h"
 #include "codegen/walk.h"
+#include "fours.h"
 
 namespace plait::cuda {
 
@@ -47,6 +48,10 @@ constexpr std::int64_t many_steps = 1 << 20, unrolled = 4;
 constexpr std::int64_t turns_between_looks[] = {1 << 16, 1 << 12, 1 << 10, 1 << 6};
 // Other loops in order look too, from so many steps on.
 constexpr std::int64_t many_turns[] = {1 << 16, 1 << 16, 1 << 16, 1 << 10};
+
+// Loops that take in short terms: several are on their way at once.
+constexpr const char* in_pipeline = "#pragma unroll 8";
+constexpr std::size_t most_of_pipeline = 8;
 
 enum class Team : std::uint8_t { thread, octet, block, grid };
 
@@ -113,6 +118,7 @@ class KernelWriter {
     result_.memories.assign(used.begin(), used.end());
     std::set_intersection(reads.begin(), reads.end(), writes.begin(), writes.end(),
                           std::inserter(changing_, changing_.end()));
+    if (team_ == Team::thread && stage.steps() >= many_steps) fours_ = fours_of(stage);
     choose_blocks(stage);
     write_kernel(stage);
   }
@@ -174,11 +180,15 @@ class KernelWriter {
   // further: more indices and their strides.
   using Further = std::vector<std::pair<std::string, std::int64_t>>;
   std::string offset(const Place& place, const Further& further = {}) {
+    if (const auto known = offsets_.find(&place); known != offsets_.end()) return known->second;
     std::string sum;
     for (const Place::Term& term : place.terms) add_term(sum, term.stride, index_name(term.index));
     for (const auto& [index, stride] : further) add_term(sum, stride, index);
     add_term(sum, place.offset, "");
-    return sum.empty() ? "0" : sum;
+    if (sum.empty()) sum = "0";
+    // Two loops of one stage have the same parameters.
+    if (fours_) offsets_.emplace(&place, sum);
+    return sum;
   }
   // Where a block has the elements of a place in its row, behind its begin; not with others.
   std::optional<Place> in_row(const Place& place) const {
@@ -232,7 +242,10 @@ class KernelWriter {
     } else {
       // A few steps have small blocks, so that more processors take part.
       result_.threads = stage.steps() * members < (1 << 15) ? 64 : threads_of_block;
-      const std::int64_t teams = result_.threads / members * (is_unrolled(stage) ? unrolled : 1);
+      const std::int64_t teams = result_.threads / members *
+                                 (fours_               ? 4
+                                  : is_unrolled(stage) ? unrolled
+                                                       : 1);
       result_.blocks = (stage.steps() + teams - 1) / teams;
     }
     result_.blocks = std::clamp<std::int64_t>(result_.blocks, 1, most_blocks);
@@ -301,7 +314,20 @@ class KernelWriter {
                       next = team_ == Team::block   ? "gridDim.x"
                              : team_ == Team::octet ? all + " / 8u"
                                                     : all;
-    if (is_unrolled(stage)) line("#pragma unroll " + number(unrolled));
+    if (fours_) {
+      std::string aligned;
+      for (const int memory : fours_->memories)
+        aligned +=
+            (aligned.empty() ? "" : " && ") + std::string("begins_fours(m") + number(memory) + ")";
+      in_braces("if (" + aligned + ")", [&] {
+        in_braces("for (" + type + " step = " + first + "; step < " + limit(steps / 4) +
+                      "; step += " + next + ")",
+                  [&] { write_four_steps(stage); });
+        line("return;");
+      });
+    } else if (is_unrolled(stage)) {
+      line("#pragma unroll " + number(unrolled));
+    }
     in_braces("for (" + type + " step = " + first + "; step < " + limit(steps) +
                   "; step += " + next + ")",
               [&] { write_step(stage); });
@@ -312,20 +338,70 @@ class KernelWriter {
     return number(value) + (is_short_ ? "u" : "L");
   }
 
-  void write_step(const Stage& stage) {
+  // The counters of the grid, of which the innermost one makes so many steps at once.
+  void write_counters(const Stage& stage, std::int64_t at_once) {
     std::int64_t inner = 1;
     std::vector<std::string> counters;
     const bool is_given = sizes_ == Sizes::given;
     for (auto axis = stage.grid.rbegin(); axis != stage.grid.rend(); ++axis) {
       const bool is_last = axis == stage.grid.rbegin(), is_first = axis + 1 == stage.grid.rend();
       const bool is_divided = !is_last && (is_given || inner > 1);
+      const std::int64_t steps = is_last ? axis->steps / at_once : axis->steps;
       std::string text = "step";
       if (is_divided) text += " / " + limit(inner);
-      if (!is_first) text = (is_divided ? "(" + text + ")" : text) + " % " + limit(axis->steps);
+      if (!is_first) text = (is_divided ? "(" + text + ")" : text) + " % " + limit(steps);
+      if (is_last && at_once > 1) text = "long(" + text + ") * " + number(at_once);
       counters.push_back("const long " + name(axis->counter) + " = " + text + ";");
-      inner *= axis->steps;
+      inner *= steps;
     }
     std::for_each(counters.rbegin(), counters.rend(), [&](const std::string& text) { line(text); });
+  }
+
+  // Of the innermost counter four steps, which have a loop of their own around what differs: what
+  // they have in common, and what they load and store together, is outside.
+  void write_four_steps(const Stage& stage) {
+    write_counters(stage, 4);
+    const std::string counter = name(stage.grid.back().counter), first = "first_" + counter;
+    const auto four = [&](const Statement& s) {
+      return "four" + number(std::int64_t(&s - stage.body.data()));
+    };
+    const auto type_of = [&](const Statement& s) {
+      return "Four<" + type_text(program_.memories[std::size_t(s.place.memory)].dtype) + "> ";
+    };
+    std::vector<const Statement*> each, stores;
+    for (const Statement& s : stage.body) {
+      if (fours_->common.contains(s.value)) {
+        write(s, Team::thread);
+        continue;
+      }
+      each.push_back(&s);
+      if (!fours_->whole.contains(&s)) continue;
+      if (s.kind == Kind::store) {
+        stores.push_back(&s);
+        line(type_of(s) + four(s) + ";");
+      } else {
+        line("const " + type_of(s) + four(s) + " = load4(m" + number(s.place.memory) + ", " +
+             offset(s.place) + ");");
+      }
+    }
+    line("const long " + first + " = " + counter + ";");
+    line("#pragma unroll");
+    in_braces("for (int lane = 0; lane < 4; ++lane)", [&] {
+      line("const long " + counter + " = " + first + " + lane;");
+      for (const Statement* s : each)
+        if (!fours_->whole.contains(s))
+          write(*s, Team::thread);
+        else if (s->kind == Kind::store)
+          assign(four(*s) + ".at[lane]", name(s->operands[0]));
+        else
+          define(s->value, four(*s) + ".at[lane]");
+    });
+    for (const Statement* s : stores)
+      line("store4(m" + number(s->place.memory) + ", " + offset(s->place) + ", " + four(*s) + ");");
+  }
+
+  void write_step(const Stage& stage) {
+    write_counters(stage, 1);
     bring_rows(stage);
     const Enclosing loop(*this, "continue");
     order_ = is_short_ ? "long(step)" : "step";
@@ -829,6 +905,9 @@ class KernelWriter {
   }
   void take_in_parts(const Statement& s, const std::string& part) {
     line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+    if (s.blocks[0].size() <= most_of_pipeline &&
+        std::all_of(s.blocks[0].begin(), s.blocks[0].end(), codegen::is_straight))
+      line(in_pipeline);
     in_braces("for (long " + name(s.counter) + " = threadIdx.x & 7u; " + name(s.counter) + " < " +
                   size(s.steps) + "; " + name(s.counter) + " += 8)",
               [&] {
@@ -872,6 +951,7 @@ class KernelWriter {
               });
     by_few_threads(s, "threadIdx.x < 8", [&] {
       line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+      line(in_pipeline);
       in_braces("for (long i = threadIdx.x; i < " + size(s.steps) + "; i += 8)", [&] {
         std::vector<std::string> names;
         for (std::size_t t = 0; t + 1 < s.operands.size(); ++t) {
@@ -936,7 +1016,9 @@ class KernelWriter {
   std::unordered_map<Value, Literal> literals_;
   std::unordered_map<const Statement*, std::int64_t> homes_;  // by loop that exchanges memories
   std::set<int> changing_;                                    // memories that are read and written
-  std::map<int, const Row*> rows_;                            // by memory
+  std::optional<Fours> fours_;
+  std::unordered_map<const Place*, std::string> offsets_;  // where two loops have them
+  std::map<int, const Row*> rows_;                         // by memory
   std::set<Value> grid_, counters_;      // counters of the grid, and of loops in its steps
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
   std::set<DType> totals_;

@@ -232,6 +232,10 @@ struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) Four {
 };
 // Of Constant or Pointer.
 template <template <class> class Memory, class T>
+bool begins_fours(Memory<T> memory) {
+  return memory.address % alignof(Four<T>) == 0;
+}
+template <template <class> class Memory, class T>
 Four<T> load4(Memory<T> memory, long i) {
   return Memory<Four<T>>(memory + i)[0];
 }

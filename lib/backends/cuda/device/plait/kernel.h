@@ -30,6 +30,10 @@ struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) Four {
   T at[4];
 };
 template <class T>
+bool begins_fours(const T* memory) {
+  return reinterpret_cast<unsigned long>(memory) % alignof(Four<T>) == 0;
+}
+template <class T>
 Four<T> load4(const T* memory, long i) {
   return *reinterpret_cast<const Four<T>*>(memory + i);
 }

@@ -1,0 +1,21 @@
+// Stages whose threads run four neighbouring steps at once, with one load or store for the four
+// elements that they read or write: a memory then gives what it can.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "stages.h"
+
+namespace plait::cuda {
+
+struct Fours {
+  std::set<codegen::Value> common;            // numbers that the four steps have in common
+  std::set<const codegen::Statement*> whole;  // loads and stores of four neighbours
+  std::set<int> memories;                     // whose addresses must be multiples of four elements
+};
+// Of a stage of so many steps that only compute, load and store; where that is no use, none.
+std::optional<Fours> fours_of(const Stage& stage);
+
+}  // namespace plait::cuda
