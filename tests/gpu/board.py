@@ -150,7 +150,10 @@ class Board:
 
     def take_turns(self, row, lane, figures, notes):
         turn = 0.02 if self.is_small else 0.1
-        for _ in range(2 if self.is_small else 4):
+        for number in range(2 if self.is_small else 4):
+            slowest = max((figures[name].get("single", 0) for name in figures), default=0)
+            if number == 2 and slowest > 0.02:  # seconds: it varies less
+                break
             for name in list(figures):
                 answer = self.ask(name, lane, row, 10, do="time", turn=turn)
                 if "error" in answer:

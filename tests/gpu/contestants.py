@@ -22,16 +22,23 @@ class Plait(libraries.Plait):
     def sync(self, value):
         self.module.block_until_ready(value)
 
+    def release(self):
+        self.module.clear_memory()
+
 
 class Jax(libraries.Jax):
     wait = libraries.Library.wait
 
     def __init__(self, name):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.12")  # which it keeps
         super().__init__(name)
 
     def sync(self, value):
         self.module.block_until_ready(value)
+
+    def release(self):
+        pass
 
 
 class Torch(libraries.Torch):
@@ -57,6 +64,10 @@ class Torch(libraries.Torch):
     def sync(self, value):
         if self.has_gpu:
             self.module.cuda.synchronize()
+
+    def release(self):
+        if self.has_gpu:
+            self.module.cuda.empty_cache()
 
 
 class Compile(Torch):

@@ -29,8 +29,7 @@ class Worker:
 
     def do_prepare(self, name, path):
         """Builds the row's call, and saves some of its first result."""
-        self.call = None
-        gc.collect()
+        self.do_drop()
         row = self.rows[name]
         contestants.set_rules(self.library, row.rounds)
         self.library.setup(row)
@@ -70,8 +69,10 @@ class Worker:
         return {"pipelined": spent / number, "single": single, "submitted": submitted / number}
 
     def do_drop(self):
+        """Leaves the memory of the device to others."""
         self.call = None
         gc.collect()
+        self.library.release()
         return {}
 
     def do_profile(self):
@@ -101,6 +102,7 @@ def main(name, *more):
             answer = getattr(worker, "do_" + request.pop("do"))(**request)
         except Exception as error:
             traceback.print_exc()
+            worker.do_drop()
             answer = {"error": f"{type(error).__name__}: {error}"[:600]}
         print(json.dumps(answer), file=channel, flush=True)
 
