@@ -307,12 +307,12 @@ TEST_CASE("threads share plans, and have handles of their own") {
   constexpr int num_threads = 3;
   std::vector<std::vector<double>> given(num_threads);
   std::vector<std::string> problems(num_threads);
-  for (int round = 0; round < 1; ++round) {
+  for (int round = 0; round < 2; ++round) {
     std::vector<std::thread> threads;
     for (int i = 0; i < num_threads; ++i)
       threads.emplace_back([&, i] {
         problems[std::size_t(i)] = problem([&] {
-          for (int call = 0; call < 2; ++call)
+          for (int call = 0; call < 5; ++call)
             given[std::size_t(i)] = device_put(conv(x, w), Device()).to_vector<double>();
         });
       });

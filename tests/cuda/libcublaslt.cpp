@@ -437,7 +437,7 @@ STANDIN_EXPORT cublasStatus_t cublasLtMatmul(
   const Problem& problem = call.problem;
   if (const cublasStatus_t status = status_of(problem)) return status;
   if (algorithm == nullptr || algorithm->data[0] != fingerprint(problem) ||
-      workspace_bytes < algorithm->data[5] || call.workspace % 16 != 0)
+      workspace_bytes < algorithm->data[5] || (workspace_bytes > 0 && call.workspace % 256 != 0))
     return CUBLAS_STATUS_INVALID_VALUE;
   const std::uint64_t addresses[] = {call.a, call.b, call.c, call.d};
   for (int i = 0; i < 4; ++i)
