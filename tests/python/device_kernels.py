@@ -131,11 +131,11 @@ def updates_of_an_array_in_order():
 
     n = 70001
     same("add", 2000, small(n, most=2000), "f4")
-    same("add", 4200, small(n, most=4200), "c8")
+    same("add", 4200, small(n, most=4200), "c8", mode="clip")
     same("max", 2000, small(n, most=2500, dtype="i8"), "f8", mode="drop")
     same("min", 5000, small(n, most=5100) - 50, "i2", mode="clip")
     for rows in [np.full(n, 3), np.minimum(small(n, most=3000), 1000), np.arange(n) % 2000]:
-        same("add", 2000, rows.astype("i4"), "f4")
+        same("add", 2000, rows.astype("i4"), "f4", mode="clip")
 
 
 # --- Products ------------------------------------------------------------------------------------
@@ -267,6 +267,28 @@ def rows_sorted_by_several_keys():
 
 
 @case
+def long_rows_sorted():
+    """Ties, zeros of both signs and NaN along rows that are ordered by their digits."""
+    n = 66_003
+    x = floats(n, dtype="f4")
+    x[100:900], x[20:30], x[25:40] = x[7], 0, -0.0
+    x[[4, 50]], x[10:12] = [np.nan, -np.nan], [np.inf, -np.inf]
+    like_cpu(lambda x: (pnp.argsort(x), pnp.sort(x), pnp.argsort(x, descending=True)), x)
+    like_cpu(lambda x: tuple(lax.top_k(x, 5000)), x)
+    for dtype in ["?", "i2", "u8", "f2", "f8"]:
+        numbers = RANDOM.integers(-(2**62), 2**62, n) >> RANDOM.integers(0, 60, n)
+        like_cpu(pnp.argsort, (numbers > 0) if dtype == "?" else numbers.astype(dtype))
+    z = small(2, n, most=3) + 1j * small(2, n, most=3)
+    z[1, [4, 9]] = [complex(np.nan, 1), complex(0, np.nan)]
+    like_cpu(lambda z: pnp.argsort(z), z.astype("c8"))
+    like_cpu(lambda x: pnp.argsort(x, axis=0), small(n, 3, most=500))
+    like_cpu(lambda x: pnp.argsort(x, axis=1), small(2, n, 2, most=500, dtype="f4"))
+    keys, others, values = small(n, most=4), floats(n, dtype="f4"), small(n)
+    others[:40000] = others[26_003:]
+    like_cpu(lambda *rows: tuple(lax.sort(rows, num_keys=2)), keys, others, values)
+
+
+@case
 def largest_elements():
     for n, k in [(5, 2), (33, 1), (100, 7), (1000, 33), (1000, 40), (777, 777)]:
         x = small(3, n, dtype="f8", most=50)
@@ -296,6 +318,30 @@ def running_reductions():
                 )
                 like_cpu(lambda x: lax.cummin(x, axis=0, reverse=True), x)
     like_cpu(lambda x: lax.cumprod(x, axis=1), floats(5, 300))
+
+
+@case
+def long_running_reductions():
+    """By elements and by blocks, of several sizes: what that depends on are shapes."""
+    for shape, axis in [((600_001,), 0), ((2, 70_000, 9), 1), ((200_000, 3), 0), ((5, 3000), 1)]:
+        x, factors = floats(*shape), RANDOM.uniform(-1, 1, shape)
+        x.flat[3] = -0.0
+        like_cpu(
+            lambda x, a, axis=axis: (
+                lax.cumsum(x, axis, reverse=True),
+                lax.cumprod(1 + x * 1e-3, axis),
+                lax.cummax(x, axis),
+                lax.linear_recurrence(a, x, axis),
+                lax.linear_recurrence(a, x, axis, reverse=True),
+            ),
+            x,
+            factors,
+        )
+    like_cpu(lambda x: lax.cumlogsumexp(x), floats(3000))
+    like_cpu(lambda x: lax.cumsum(x), small((1 << 23) + 3))
+    x = there(floats(600_001, dtype="f4"))
+    again = [np.asarray(plait.jit(lambda x: lax.cumsum(x))(*x)).tobytes() for _ in range(2)]
+    assert again[0] == again[1]
 
 
 @case

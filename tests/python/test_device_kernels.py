@@ -31,6 +31,7 @@ QUICK = (
     "convolutions",
     "largest_elements",
     "running_reductions",
+    "long_running_reductions",
 )
 
 

@@ -5,6 +5,13 @@
 // previous blocks combined with the prefix of its own block. So the result at a position depends
 // only on the elements before it, whatever the threads, rows and layout. An axis of one block gives
 // NumPy's bits, and the blocks of one long row are independent except for their totals.
+//
+// Loop programs on a GPU have blocks of 4, 8 or 16 elements, by the shape alone, and the totals of
+// blocks are cumulated in the same way, in blocks of their own. So an axis of at most 16 elements,
+// 4 in large arrays, has the CPU's bits, and so have extremes, and products and recurrences of many
+// columns, which are combined one after the other. Others have sums of a tree, which lose less. The
+// factors of a recurrence are multiplied beforehand: where they overflow, so does the result, or it
+// is NaN.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 #include <plait/rules/autocast.h>
@@ -15,6 +22,7 @@
 #include <plait/rules/speculate.h>
 
 #include <limits>
+#include <numeric>
 
 #include "order.h"
 #include "primitives/cost.h"
@@ -310,8 +318,8 @@ loops::Index met(const loops::Index& i, std::int64_t size, bool reverse) {
   return reverse ? written::sum_of({size - 1}, written::times(i, -1)) : i;
 }
 
-// Rows by one thread each: products, whose order decides what overflows, and recurrences. next
-// gives what the scan carries, from that of the element before, and the elements of the operands.
+// Rows by one thread each. next gives what the scan carries, from that of the element before, and
+// the elements of the operands.
 loops::Tensor emit_in_turn(
     loops::Writer& w, const Equation& equation, std::span<const loops::Tensor> inputs,
     const std::function<written::Number(written::Number, const written::Numbers&)>& next,
@@ -352,80 +360,195 @@ loops::Tensor emit_in_turn(
   return result;
 }
 
-// Sums and extremes by blocks: within each, a combination for every element; then the totals of the
-// blocks in the same way, which those behind take in.
-class BlockScan {
- public:
-  BlockScan(const Primitive& by, written::Number identity, std::size_t axis)
-      : by_(by), identity_(identity), axis_(axis) {}
+// What is combined at once along a long axis, see NOTE: [cumulation order].
+struct Tree {
+  // How the numbers of a stretch and those of the next one make those of both. The last number is
+  // the result.
+  std::function<written::Numbers(const written::Numbers&, const written::Numbers&)> both;
+  // Whether what comes before a block is taken in with its first element, not behind the others.
+  bool takes_before_first = false;
+};
 
-  // x is in memory, and in the order in which the scan meets it; so is the result.
-  void run(const loops::Tensor& x, bool reverse, const loops::Tensor& result) const {
-    const std::int64_t size = x.aval.shape[int(axis_)].constant(),
-                       blocks = (size + block - 1) / block;
-    std::optional<loops::Tensor> before;  // by block: the total of all up to it
-    if (blocks > 1) {
-      Shape shape = x.aval.shape;
-      shape[int(axis_)] = blocks - 1;
-      const loops::Tensor totals = written::make(shape, identity_.dtype),
-                          scanned = written::make(shape, identity_.dtype);
+class TreeScan {
+ public:
+  TreeScan(const Tree& tree, std::size_t axis, DType wide)
+      : tree_(tree), axis_(axis), wide_(wide) {}
+
+  // Of arrays in memory: the numbers of each element.
+  void run(const loops::Tensors& arrays, bool reverse, const loops::Tensor& result) const {
+    const Level level(*this, arrays, reverse);
+    std::optional<loops::Tensor> before;  // by block but the first: of all elements before it
+    if (level.blocks > 1) {
+      Shape shape = result.aval.shape;
+      shape[int(axis_)] = level.blocks - 1;
+      loops::Tensors totals;
+      for (std::size_t i = 0; i < arrays.size(); ++i) totals.push_back(written::make(shape, wide_));
       written::for_all(shape, [&](const loops::Indices& at) {
-        const loops::Index first = written::times(at[axis_], block);
-        written::put(totals, at, written::combined(by_, identity_, block, [&](const auto& i) {
-                       return element(x, at, written::sum_of(first, i), reverse);
-                     }));
+        const std::vector<written::Numbers> elements = level.of_block(at, at[axis_], level.block);
+        const written::Numbers total = std::accumulate(
+            elements.begin() + 1, elements.end(), elements[0],
+            [&](const auto& earlier, const auto& later) { return tree_.both(earlier, later); });
+        for (std::size_t i = 0; i < totals.size(); ++i) written::put(totals[i], at, total[i]);
       });
-      run(totals, false, scanned);
-      before = scanned;
+      before = written::make(shape, wide_);
+      run(totals, false, *before);
     }
-    written::for_all(result.aval.shape, [&](const loops::Indices& at) {
-      using namespace written;  // NOLINT
-      const Number place = number_of(at[axis_]), mine = place / integer(block),
-                   within = place % integer(block);
-      const loops::Index first = times(index_of(mine), block);
-      Number total = combined(by_, identity_, std::min(size, block), [&](const auto& i) {
-        const Number along = minimum(number_of(sum_of(first, i)), integer(size - 1));
-        return select(number_of(i) <= within, element(x, at, index_below(along, size), reverse),
-                      identity_);
-      });
-      if (before) {
-        Indices of_before = at;
-        of_before[axis_] = index_below(maximum(mine - integer(1), integer(0)), blocks - 1);
-        const Number total_before = select(mine > integer(0), get(*before, of_before), identity_);
-        total = both(total, total_before);
-      }
-      Indices to = at;
-      to[axis_] = met(at[axis_], size, reverse);
-      put(result, to, total);
-    });
+    if (level.is_by_element)
+      write_elements(level, before, result);
+    else
+      write_blocks(level, before, result);
   }
 
  private:
-  static constexpr std::int64_t block = 32;
+  // Neighbouring threads write neighbouring elements: of a large array that is contiguous along
+  // the axis a thread makes one element, and reads those before it in the block as well. Elsewhere
+  // it makes a block.
+  struct Level {
+    Level(const TreeScan& scan, const loops::Tensors& arrays, bool reverse)
+        : scan(scan), arrays(arrays), reverse(reverse) {
+      const AxisLoops loops(arrays[0].aval.shape.to_sizes(), int(scan.axis_));
+      const std::int64_t elements = loops.outer * loops.size * loops.inner;
+      size = loops.size;
+      is_by_element = loops.inner < 8 && elements > large;
+      block = elements <= large ? 16 : is_by_element && elements > 16 * large ? 4 : 8;
+      blocks = (size + block - 1) / block;
+    }
+    static constexpr std::int64_t large = std::int64_t(1) << 19;
 
-  written::Number element(const loops::Tensor& x, loops::Indices at, const loops::Index& along,
-                          bool reverse) const {
-    at[axis_] = met(along, x.aval.shape[int(axis_)].constant(), reverse);
-    return written::cast(written::get(x, at), identity_.dtype);
+    written::Numbers element(loops::Indices at, const loops::Index& along) const {
+      at[scan.axis_] = met(along, size, reverse);
+      written::Numbers numbers;
+      for (const loops::Tensor& array : arrays)
+        numbers.push_back(written::cast(written::get(array, at), scan.wide_));
+      return numbers;
+    }
+    std::vector<written::Numbers> of_block(const loops::Indices& at, const loops::Index& number,
+                                           std::int64_t count) const {
+      std::vector<written::Numbers> elements;
+      for (std::int64_t i = 0; i < count; ++i)
+        elements.push_back(element(at, written::sum_of(written::times(number, block), {i})));
+      return elements;
+    }
+
+    const TreeScan& scan;
+    const loops::Tensors& arrays;
+    const bool reverse;
+    std::int64_t size, block, blocks;
+    bool is_by_element;
+  };
+
+  // What comes before a block, which is not the first if `is_later`.
+  struct Before {
+    written::Number is_later;
+    written::Number result;
+  };
+  Before before_block(const loops::Tensor& before, loops::Indices at, written::Number block) const {
+    using namespace written;  // NOLINT
+    const std::int64_t count = before.aval.shape[int(axis_)].constant();
+    at[axis_] = index_below(maximum(block - integer(1), integer(0)), count);
+    return {block > integer(0), get(before, at)};
   }
-  written::Number both(written::Number x, written::Number y) const {
-    return by_ == add_p ? x + y : by_ == max_p ? written::maximum(x, y) : written::minimum(x, y);
+  written::Numbers behind(const std::optional<Before>& before, const written::Numbers& own) const {
+    if (!before) return own;
+    written::Numbers earlier = own;  // only the last one counts
+    earlier.back() = before->result;
+    return chosen(before->is_later, tree_.both(earlier, own), own);
+  }
+  static written::Numbers chosen(written::Number truth, const written::Numbers& x,
+                                 const written::Numbers& y) {
+    written::Numbers numbers;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      numbers.push_back(written::select(truth, x[i], y[i]));
+    return numbers;
+  }
+  void put(const Level& level, const loops::Tensor& result, loops::Indices at,
+           const loops::Index& along, const written::Numbers& numbers) const {
+    at[axis_] = met(along, level.size, level.reverse);
+    written::put(result, at, numbers.back());
   }
 
-  const Primitive& by_;
-  const written::Number identity_;
+  void write_blocks(const Level& level, const std::optional<loops::Tensor>& before,
+                    const loops::Tensor& result) const {
+    const auto write = [&](const loops::Indices& at, const loops::Index& number,
+                           std::int64_t count) {
+      const std::vector<written::Numbers> elements = level.of_block(at, number, count);
+      std::optional<Before> earlier;
+      if (before) earlier = before_block(*before, at, written::number_of(number));
+      std::vector<written::Numbers> results;
+      written::Numbers total;
+      for (const written::Numbers& own : elements) {
+        total = !results.empty()           ? tree_.both(total, own)
+                : tree_.takes_before_first ? behind(earlier, own)
+                                           : own;
+        results.push_back(tree_.takes_before_first ? total : behind(earlier, total));
+      }
+      for (std::int64_t i = 0; i < count; ++i)
+        put(level, result, at, written::sum_of(written::times(number, level.block), {i}),
+            results[std::size_t(i)]);
+    };
+    const std::int64_t whole = level.size / level.block, rest = level.size % level.block;
+    Shape shape = result.aval.shape;
+    shape[int(axis_)] = whole;
+    if (whole > 0)
+      written::for_all(shape, [&](const auto& at) { write(at, at[axis_], level.block); });
+    shape[int(axis_)] = 1;
+    if (rest > 0) written::for_all(shape, [&](const auto& at) { write(at, {whole}, rest); });
+  }
+
+  void write_elements(const Level& level, const std::optional<loops::Tensor>& before,
+                      const loops::Tensor& result) const {
+    const std::int64_t block = level.block, size = level.size;
+    written::for_all(result.aval.shape, [&](const loops::Indices& at) {
+      using namespace written;  // NOLINT
+      const Number place = number_of(at[axis_]), within = place & integer(block - 1),
+                   first = place & integer(-block);
+      const bool are_whole = size % block == 0;
+      std::optional<Before> earlier;
+      if (before) earlier = before_block(*before, at, place / integer(block));
+      Numbers total;
+      for (std::int64_t i = 0; i < std::min(block, size); ++i) {
+        // Where there is no such element, this one, which is not taken in.
+        const Index along =
+            are_whole ? sum_of(index_below(first, size - block + 1), {i})
+                      : index_below(i == 0 ? first : minimum(first + integer(i), place), size);
+        const Numbers own = level.element(at, along);
+        if (i > 0)
+          total = chosen(integer(i) <= within, tree_.both(total, own), total);
+        else
+          total = tree_.takes_before_first ? behind(earlier, own) : own;
+      }
+      put(level, result, at, at[axis_], tree_.takes_before_first ? total : behind(earlier, total));
+    });
+  }
+
+  const Tree& tree_;
   const std::size_t axis_;
+  const DType wide_;
 };
 
-loops::Tensor emit_blocks(loops::Writer& w, const Equation& equation, const loops::Tensor& input,
-                          const std::string& kind, const Primitive& by) {
-  const DType dtype = input.aval.dtype, wide = wide_of(dtype);
-  Literal identity = identity_of(kind, wide);
-  if (kind == "sum" && is_inexact(wide)) identity.real = -0.0;  // which -0.0 stays with
-  const loops::Tensor x = w.in_memory(input), result = written::make(input.aval.shape, dtype);
-  BlockScan(by, {w.literal(identity), wide}, std::size_t(equation.params.integer("axis")))
-      .run(x, equation.params.flag("reverse"), result);
-  return result;
+loops::Tensors emit_tree(loops::Writer& w, const Equation& equation,
+                         std::span<const loops::Tensor> inputs, const Tree& tree) {
+  const Aval& aval = inputs[0].aval;
+  loops::Tensors arrays;
+  for (const loops::Tensor& input : inputs) arrays.push_back(w.in_memory(input));
+  const loops::Tensor result = written::make(aval.shape, aval.dtype);
+  TreeScan(tree, std::size_t(equation.params.integer("axis")), wide_of(aval.dtype))
+      .run(arrays, equation.params.flag("reverse"), result);
+  return {result};
+}
+
+// Whether there are so many columns, which neighbouring threads read side by side, that a thread
+// for each keeps a GPU busy.
+bool has_many_columns(const Equation& equation, const Aval& aval) {
+  const AxisLoops loops(aval.shape.to_sizes(), int(equation.params.integer("axis")));
+  return loops.inner >= 8 && loops.outer * loops.inner >= (1 << 15);
+}
+
+written::Number both_of(const std::string& kind, written::Number earlier, written::Number later) {
+  if (kind == "sum") return earlier + later;
+  if (kind == "prod") return earlier * later;
+  // Of equal zeros the later one is the extreme.
+  return kind == "max" ? written::maximum(later, earlier) : written::minimum(later, earlier);
 }
 
 loops::Tensors emit_cumulation(loops::Writer& w, const Equation& equation,
@@ -437,11 +560,14 @@ loops::Tensors emit_cumulation(loops::Writer& w, const Equation& equation,
                                          : min_p;
   if (!is_written(w, inputs[0].aval)) {
     const written::Writing writing(w, equation.source);
-    if (kind != "prod") return {emit_blocks(w, equation, inputs[0], kind, by)};
-    return {emit_in_turn(
-        w, equation, inputs,
-        [](written::Number before, const auto& elements) { return before * elements[0]; },
-        [](const auto& elements) { return elements[0]; })};
+    if (kind == "prod" && has_many_columns(equation, inputs[0].aval))
+      return {emit_in_turn(
+          w, equation, inputs,
+          [](written::Number before, const auto& elements) { return before * elements[0]; },
+          [](const auto& elements) { return elements[0]; })};
+    return emit_tree(w, equation, inputs, {[&](const auto& earlier, const auto& later) {
+                       return written::Numbers{both_of(kind, earlier[0], later[0])};
+                     }});
   }
   require_written(w, equation, inputs[0].aval);
   return {emit_running(w, inputs, equation.params,
@@ -456,12 +582,20 @@ loops::Tensors emit_recurrence(loops::Writer& w, const Equation& equation,
                                std::span<const loops::Tensor> inputs) {
   if (!is_written(w, inputs[0].aval)) {
     const written::Writing writing(w, equation.source);
-    return {emit_in_turn(
-        w, equation, inputs,
-        [](written::Number before, const auto& elements) {
-          return elements[0] * before + elements[1];
-        },
-        [](const auto& elements) { return elements[1]; })};
+    if (has_many_columns(equation, inputs[0].aval))
+      return {emit_in_turn(
+          w, equation, inputs,
+          [](written::Number before, const auto& elements) {
+            return elements[0] * before + elements[1];
+          },
+          [](const auto& elements) { return elements[1]; })};
+    // A stretch turns what comes before it, h, into a h + b.
+    const Tree tree{[](const auto& earlier, const auto& later) {
+                      return written::Numbers{earlier[0] * later[0],
+                                              later[0] * earlier[1] + later[1]};
+                    },
+                    true};
+    return emit_tree(w, equation, inputs, tree);
   }
   require_written(w, equation, inputs[0].aval);
   if (is_complex(inputs[0].aval.dtype)) w.refuse("`recurrence` of complex numbers");
