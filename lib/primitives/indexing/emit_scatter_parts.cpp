@@ -9,6 +9,7 @@
 #include <plait/ir/jaxpr.h>
 
 #include "primitives/indexing/index_rows.h"
+#include "primitives/sorting/emit_digits.h"
 #include "primitives/sorting/emit_order.h"
 #include "primitives/written.h"
 
@@ -56,15 +57,15 @@ class Parts {
   }
 
  private:
-  // Of every update the position of its element, or -1 where it is left out; and the updates, in
-  // rows of memory.
+  // Of every update the position of its element, or one behind all where it is left out; and the
+  // updates, in rows of memory.
   void find_positions() {
     const Shape rows(indices_.aval.shape.begin(), indices_.aval.shape.end() - 1);
     const Shape window = window_sizes(array_.aval.rank(), updates_.aval.shape, dimensions_);
     const Mode mode = mode_of(equation_.params);
     if (mode == Mode::check) check_windows(w_, equation_, array_, indices_, window);
     const Sizes64 row_sizes = rows.to_sizes(), strides = dense_strides(sizes_);
-    positions_ = make({count_}, DType::int64), values_ = make({count_}, array_.aval.dtype);
+    positions_ = make({count_}, DType::int32), values_ = make({count_}, array_.aval.dtype);
     for_all({count_}, [&](const Indices& number) {
       Indices row = digits_of(number[0], row_sizes);
       Number position = integer(0);
@@ -82,7 +83,8 @@ class Parts {
         }
         position = position + start * integer(strides[std::size_t(dimensions_.axes[i])]);
       }
-      put(positions_, number, is_inside ? select(*is_inside, position, integer(-1)) : position);
+      put(positions_, number, is_inside ? select(*is_inside, position, integer(size_)) : position);
+      are_all_inside_ = !is_inside;
       row.resize(std::size_t(updates_.aval.rank()), Index{0});
       put(values_, number, get(updates_, row));
     });
@@ -90,7 +92,7 @@ class Parts {
 
   void combine_by_element() {
     for_all({num_parts_, size_}, [&](const Indices& at) {
-      const Number position = number_of(at[1]);
+      const Number position = cast(number_of(at[1]), DType::int32);
       const Numbers combined_one =
           repeated(longest_, {first_of(at)}, [&](const Index& step, const Numbers& now) -> Numbers {
             const Update update = update_of(at[0], step);
@@ -101,7 +103,8 @@ class Parts {
     });
   }
   void combine_in_order() {
-    const loops::Tensor order = emit_order(std::span(&positions_, 1), 0, count_, false);
+    const loops::Tensor order =
+        emit_order_of_integers(positions_, size_ + (are_all_inside_ ? 0 : 1));
     find_runs(order);
     const loops::Tensor values = emit_taken(values_, 0, order);
     constexpr std::int64_t at_once = 4;  // so that reads do not wait for each other
@@ -140,7 +143,7 @@ class Parts {
         // Part p begins with row count * p / num_parts.
         const Number rows = number_of(row) + integer(1),
                      part = (rows * integer(num_parts_) - integer(1)) / integer(count_);
-        return {part, get(positions_, {row})};
+        return {part, cast(get(positions_, {row}), DType::int64)};
       };
       const Number i = number_of(place), zero = integer(0), last = integer(count_ - 1);
       const Run run = run_at(i), before = run_at(maximum(i - integer(1), zero)),
@@ -148,9 +151,9 @@ class Parts {
       const auto differs = [&](const Run& other) {
         return (run.part != other.part) | (run.position != other.position);
       };
-      const Number is_there = run.position >= integer(0);
+      const Number is_there = run.position < integer(size_);
       const Indices at{index_below(run.part, num_parts_),
-                       index_below(maximum(run.position, zero), size_)};
+                       index_below(minimum(run.position, integer(size_ - 1)), size_)};
       only_where(is_there & ((i == zero) | differs(before)), [&] { put(begins_, at, i); });
       only_where(is_there & ((i == last) | differs(after)),
                  [&] { put(ends_, at, i + integer(1)); });
@@ -191,6 +194,7 @@ class Parts {
   const Kind kind_;
   const Sizes64 sizes_;
   const std::int64_t num_parts_, count_, size_, longest_;
+  bool are_all_inside_ = true;
   loops::Tensor positions_, values_, parts_, begins_, ends_;
 };
 

@@ -1,4 +1,5 @@
-// Merges in which every element finds its own place.
+// Merges in which every element finds its own place; long rows are ordered by digits instead, see
+// emit_digits.h.
 //
 // Rows are cut into runs of a few elements. Within a run, an element's place is the number of those
 // before it. Two neighbouring runs then become one: an element's place is that in its own run, and
@@ -10,6 +11,9 @@
 #include <plait/primitives/primitives.h>
 
 #include <bit>
+#include <limits>
+
+#include "primitives/sorting/emit_digits.h"
 
 namespace plait {
 namespace {
@@ -189,6 +193,15 @@ class OrderWriter {
 
 loops::Tensor emit_order(std::span<const loops::Tensor> keys, std::size_t axis, std::int64_t count,
                          bool descending) {
+  const Shape& shape = keys[0].aval.shape;
+  if (shape[int(axis)].constant() > std::numeric_limits<std::int32_t>::max())
+    Writing::current().writer.refuse("an order of more elements than int32 counts");
+  // Merges take less of a few short rows, and of the first elements of long ones.
+  constexpr std::int64_t short_row = 1 << 12, long_row = 1 << 16, many = 1 << 22;
+  if (count >= short_row &&
+      (shape[int(axis)].constant() >= long_row || shape.num_elements().constant() >= many) &&
+      has_few_digits(keys))
+    return emit_order_by_digits(keys, axis, count, descending);
   return OrderWriter(keys, axis, count, descending).emit();
 }
 
