@@ -176,6 +176,8 @@ class Staging {
         values.push_back(s.kind == Kind::branch ? &carry.value : &carry.last);
     else if (s.value >= 0)
       values.push_back(&s.value);
+    if (s.kind == Kind::combine)
+      for (auto& carry : s.carries) values.push_back(&carry.last);
     return values;
   }
   static std::vector<Value> defined_by(const Statement& s) {
@@ -398,7 +400,8 @@ class Staging {
   void spread_combinations(const std::vector<Stage::Axis>& grid, Block& body) {
     if (product(grid) >= enough) return;
     for (std::size_t i = 0; i < body.size(); ++i) {
-      if (body[i].kind != Kind::combine || body[i].operands.size() != 2) continue;
+      if (body[i].kind != Kind::combine || body[i].operands.size() != 2 || !body[i].carries.empty())
+        continue;
       if (const Width width = width_of(body[i]);
           !width.is_deep || width.steps < std::min(enough, wide_))
         continue;

@@ -384,10 +384,16 @@ class KernelWriter {
              offset(s.place) + ");");
       }
     }
-    line("const long " + first + " = " + counter + ";");
+    const bool uses_counter = std::any_of(each.begin(), each.end(), [&](const Statement* s) {
+      Effects effects;
+      if (!fours_->whole.contains(s)) effects.add(*s);
+      return std::find(effects.used.begin(), effects.used.end(), stage.grid.back().counter) !=
+             effects.used.end();
+    });
+    if (uses_counter) line("const long " + first + " = " + counter + ";");
     line("#pragma unroll");
     in_braces("for (int lane = 0; lane < 4; ++lane)", [&] {
-      line("const long " + counter + " = " + first + " + lane;");
+      if (uses_counter) line("const long " + counter + " = " + first + " + lane;");
       for (const Statement* s : each)
         if (!fours_->whole.contains(s))
           write(*s, Team::thread);
@@ -807,10 +813,26 @@ class KernelWriter {
     const Primitive& by = *s.primitive == dot_general_p ? add_p : *s.primitive;
     return scalar_text(by, {}, {of, of}, {a, b}, codegen::Overflow::undefined);
   }
-  std::vector<std::string> terms_of(const Statement& s) const {
+  // What a combination gives: the number so far is `first` at first, and takes in terms.
+  struct Result {
+    Value value, first;
+    std::vector<Value> terms;
+  };
+  static std::vector<Result> results_of(const Statement& s) {
+    std::vector<Result> results{
+        {s.value, s.operands[0], {s.operands.begin() + 1, s.operands.end()}}};
+    for (const Statement::Carry& carry : s.carries)
+      results.push_back({carry.last, carry.first, {carry.next}});
+    return results;
+  }
+  std::string part_of(const Result& result) const { return "part_of_" + name(result.value); }
+  void begin_part(const Result& result) {
+    line(type(result.value) + " " + part_of(result) + " = " + name(result.first) + ";");
+  }
+  void take_in(const Statement& s, const Result& result, const std::string& into) {
     std::vector<std::string> terms;
-    for (std::size_t i = 1; i < s.operands.size(); ++i) terms.push_back(name(s.operands[i]));
-    return terms;
+    for (const Value term : result.terms) terms.push_back(name(term));
+    assign(into, taken_in(s, into, terms));
   }
 
   void write_combine(const Statement& s, Team team) {
@@ -823,26 +845,29 @@ class KernelWriter {
 
   // All members compute it, unless it stores meanwhile: then the first one does.
   void combine_in_order(const Statement& s, Team team) {
-    const auto take_in = [&](const std::string& into) {
+    const std::vector<Result> results = results_of(s);
+    const auto run = [&](const auto& into) {
       in_braces(counting(name(s.counter), size(s.steps)), [&] {
         const Enclosing loop(*this, "continue");
         write_in_order(s.blocks[0], Team::thread);
-        assign(into, taken_in(s, into, terms_of(s)));
+        for (const Result& result : results) take_in(s, result, into(result));
       });
     };
-    const std::string part = "part_of_" + name(s.value);
+    const auto run_parts = [&] { run([&](const Result& result) { return part_of(result); }); };
     if (team == Team::thread || !stores(s)) {
-      declare(s.value, name(s.operands[0]));
-      take_in(name(s.value));
+      for (const Result& result : results) declare(result.value, name(result.first));
+      run([&](const Result& result) { return name(result.value); });
     } else if (team == Team::octet) {
-      line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
-      in_braces("if (" + rank(team) + " == 0)", [&] { take_in(part); });
-      define(s.value, "from_first_lane(" + part + ")");
+      for (const Result& result : results) begin_part(result);
+      in_braces("if (" + rank(team) + " == 0)", run_parts);
+      for (const Result& result : results)
+        define(result.value, "from_first_lane(" + part_of(result) + ")");
     } else {
       by_few_threads(s, "threadIdx.x == 0", [&] {
-        line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
-        take_in(part);
-        line(total(s) + " = " + part + ";");
+        for (const Result& result : results) begin_part(result);
+        run_parts();
+        for (std::size_t i = 0; i < results.size(); ++i)
+          line(total(s, i) + " = " + part_of(results[i]) + ";");
       });
     }
   }
@@ -854,21 +879,31 @@ class KernelWriter {
   // Some threads of a block find what all of them then know. All have read what was known before.
   template <class Body>
   void by_few_threads(const Statement& s, const std::string& which, const Body& body) {
-    totals_.insert(dtype(s.value));
+    const std::vector<Result> results = results_of(s);
+    std::size_t& known = totals_[dtype(s.value)];
+    known = std::max(known, results.size());
     meet(Team::block);
     in_braces("if (" + which + ")", body);
     meet(Team::block);
-    define(s.value, total(s));
+    for (std::size_t i = 0; i < results.size(); ++i) define(results[i].value, total(s, i));
   }
-  std::string total(const Statement& s) const { return "total_" + type(s.value) + "[0]"; }
+  std::string total(const Statement& s, std::size_t i) const {
+    return "total_" + type(s.value) + "[" + number(std::int64_t(i)) + "]";
+  }
 
   // Eight parts in registers, which a loop over them that is unrolled keeps there.
   void combine_by_thread(const Statement& s) {
-    const std::string parts = "parts_of_" + name(s.value), part = "part" + number(depth_++);
-    line(type(s.value) + " " + parts + "[" + number(lanes) + "];");
-    line("#pragma unroll");
-    line(counting(part, number(lanes)) + " " + parts + "[" + part + "] = " + name(s.operands[0]) +
-         ";");
+    const std::vector<Result> results = results_of(s);
+    const std::string part = "part" + number(depth_++);
+    const auto at = [&](const Result& result, const std::string& i) {
+      return "parts_of_" + name(result.value) + "[" + i + "]";
+    };
+    for (const Result& result : results) {
+      line(type(s.value) + " " + at(result, number(lanes)) + ";");
+      line("#pragma unroll");
+      line(counting(part, number(lanes)) + " " + at(result, part) + " = " + name(result.first) +
+           ";");
+    }
     const auto write_parts = [&](const std::string& first, const std::string& end, int count) {
       line("#pragma unroll");
       in_braces(counting(part, number(count)), [&] {
@@ -876,8 +911,7 @@ class KernelWriter {
         line("const long " + name(s.counter) + " = " + first + part + ";");
         if (!end.empty()) line("if (" + name(s.counter) + " >= " + end + ") break;");
         write_in_order(s.blocks[0], Team::thread);
-        const std::string into = parts + "[" + part + "]";
-        assign(into, taken_in(s, into, terms_of(s)));
+        for (const Result& result : results) take_in(s, result, at(result, part));
       });
     };
     const std::int64_t whole = s.steps / lanes * lanes;
@@ -891,20 +925,27 @@ class KernelWriter {
     else if (whole < s.steps)
       write_parts(number(whole) + " + ", "", int(s.steps - whole));
     --depth_;
-    const auto at = [&](int i) { return parts + "[" + number(i) + "]"; };
-    for (int width = lanes / 2; width > 0; width /= 2)
-      for (int i = 0; i < width; ++i) assign(at(i), both(s, at(i), at(i + width)));
-    define(s.value, at(0));
+    for (const Result& result : results) {
+      for (int width = lanes / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; ++i) {
+          const std::string into = at(result, number(i));
+          assign(into, both(s, into, at(result, number(i + width))));
+        }
+      define(result.value, at(result, "0"));
+    }
   }
 
   // Each lane has a part.
   void combine_by_octet(const Statement& s) {
-    const std::string part = "part_of_" + name(s.value);
-    take_in_parts(s, part);
-    define(s.value, "from_first_lane(" + part + ")");
+    take_in_parts(s);
+    for (const Result& result : results_of(s)) {
+      join_lanes(s, part_of(result));
+      define(result.value, "from_first_lane(" + part_of(result) + ")");
+    }
   }
-  void take_in_parts(const Statement& s, const std::string& part) {
-    line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+  void take_in_parts(const Statement& s) {
+    const std::vector<Result> results = results_of(s);
+    for (const Result& result : results) begin_part(result);
     if (s.blocks[0].size() <= most_of_pipeline &&
         std::all_of(s.blocks[0].begin(), s.blocks[0].end(), codegen::is_straight))
       line(in_pipeline);
@@ -913,9 +954,8 @@ class KernelWriter {
               [&] {
                 const Enclosing loop(*this, "continue");
                 write_in_order(s.blocks[0], Team::thread);
-                assign(part, taken_in(s, part, terms_of(s)));
+                for (const Result& result : results) take_in(s, result, part_of(result));
               });
-    join_lanes(s, part);
   }
   void join_lanes(const Statement& s, const std::string& part) {
     for (int distance = lanes / 2; distance > 0; distance /= 2)
@@ -927,14 +967,14 @@ class KernelWriter {
   void combine_by_block(const Statement& s) {
     if (takes_row(s)) return by_first_octet(s);
     const Width width = width_of(s.blocks[0]);
-    const auto count = s.steps * std::int64_t(s.operands.size() - 1);
+    const std::vector<Result> results = results_of(s);
+    const auto count = s.steps * std::int64_t(s.operands.size() - 1 + s.carries.size());
     if (s.steps * width.steps <= fewest_of_block / 4 || !has_room(dtype(s.operands[1]), count)) {
       return stores(s) ? by_first_octet(s) : combine_by_octet(s);
     }
     const Team team = width.steps >= fewest_of_octet ? Team::octet : Team::thread;
     const std::string type_of_terms = type_text(dtype(s.operands[1])),
-                      terms = "terms_" + type_of_terms, part = "part_of_" + name(s.value),
-                      i = name(s.counter);
+                      terms = "terms_" + type_of_terms, i = name(s.counter);
     const bool by_octets = team == Team::octet;
     const auto term = [&](std::size_t number_of_term, const std::string& index) {
       const std::int64_t first = std::int64_t(number_of_term) * s.steps;
@@ -945,30 +985,40 @@ class KernelWriter {
               [&] {
                 const Enclosing loop(*this, "continue");
                 write_in_order(s.blocks[0], team);
-                for (std::size_t t = 0; t + 1 < s.operands.size(); ++t)
-                  line((by_octets ? "if (" + rank(team) + " == 0) " : "") + term(t, i) + " = " +
-                       name(s.operands[t + 1]) + ";");
+                std::size_t t = 0;
+                for (const Result& result : results)
+                  for (const Value value : result.terms)
+                    line((by_octets ? "if (" + rank(team) + " == 0) " : "") + term(t++, i) + " = " +
+                         name(value) + ";");
               });
     by_few_threads(s, "threadIdx.x < 8", [&] {
-      line(type(s.value) + " " + part + " = " + name(s.operands[0]) + ";");
+      for (const Result& result : results) begin_part(result);
       line(in_pipeline);
       in_braces("for (long i = threadIdx.x; i < " + size(s.steps) + "; i += 8)", [&] {
-        std::vector<std::string> names;
-        for (std::size_t t = 0; t + 1 < s.operands.size(); ++t) {
-          names.push_back("term" + number(std::int64_t(t) + 1));
-          line("const " + type_of_terms + " " + names.back() + " = " + term(t, "i") + ";");
+        std::size_t t = 0;
+        for (const Result& result : results) {
+          std::vector<std::string> names;
+          for (std::size_t n = 0; n < result.terms.size(); ++n) {
+            names.push_back("term" + number(std::int64_t(t) + 1));
+            line("const " + type_of_terms + " " + names.back() + " = " + term(t++, "i") + ";");
+          }
+          assign(part_of(result), taken_in(s, part_of(result), names));
         }
-        assign(part, taken_in(s, part, names));
       });
-      join_lanes(s, part);
-      line("if (threadIdx.x == 0) " + total(s) + " = " + part + ";");
+      give_totals(s);
     });
+  }
+  // Of the first octet, whose lanes have parts.
+  void give_totals(const Statement& s) {
+    const std::vector<Result> results = results_of(s);
+    for (const Result& result : results) join_lanes(s, part_of(result));
+    for (std::size_t i = 0; i < results.size(); ++i)
+      line("if (threadIdx.x == 0) " + total(s, i) + " = " + part_of(results[i]) + ";");
   }
   void by_first_octet(const Statement& s) {
     by_few_threads(s, "threadIdx.x < 8", [&] {
-      const std::string part = "part_of_" + name(s.value);
-      take_in_parts(s, part);
-      line("if (threadIdx.x == 0) " + total(s) + " = " + part + ";");
+      take_in_parts(s);
+      give_totals(s);
     });
   }
   // Whether the terms of a combination are a row that the block has.
@@ -1001,8 +1051,9 @@ class KernelWriter {
       if (count > 0)
         text += "  SHARED(" + type_text(dtype) + ", terms_" + type_text(dtype) + ", " +
                 number(count) + ");\n";
-    for (const DType dtype : totals_)
-      text += "  SHARED(" + type_text(dtype) + ", total_" + type_text(dtype) + ", 1);\n";
+    for (const auto& [dtype, count] : totals_)
+      text += "  SHARED(" + type_text(dtype) + ", total_" + type_text(dtype) + ", " +
+              number(std::int64_t(count)) + ");\n";
     return text;
   }
 
@@ -1021,7 +1072,7 @@ class KernelWriter {
   std::map<int, const Row*> rows_;                         // by memory
   std::set<Value> grid_, counters_;      // counters of the grid, and of loops in its steps
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
-  std::set<DType> totals_;
+  std::map<DType, std::size_t> totals_;  // the same, of the results of one
   std::string indent_;
   bool is_short_ = true;    // steps of the grid have 32 bits
   std::int64_t depth_ = 0;  // of counters that have no value
@@ -1048,15 +1099,18 @@ std::string source_of(std::span<const ProgramText* const> programs) {
   std::string kernels;
   for (const ProgramText* program : programs)
     for (const KernelText& kernel : program->kernels) kernels += "\n" + kernel.text;
-  std::string source =
-      "#include <plait/kernel.h>\n\n#include <plait/functions.h>\n"
-      "#include <plait/lanes.h>\n";
-  // What is not inline takes long to compile.
-  constexpr std::string_view apart[] = {"lax::sin(",    "lax::cos(",     "lax::tan(", "lax::pow(",
-                                        "lax::lgamma(", "lax::digamma(", "complex"};
-  if (std::any_of(std::begin(apart), std::end(apart), [&](std::string_view function) {
-        return kernels.find(function) != kernels.npos;
-      }))
+  const auto has_any = [&](std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return kernels.find(word) != kernels.npos; });
+  };
+  // What is read takes long to compile: as much again as most kernels.
+  std::string source = "#include <plait/kernel.h>\n";
+  if (!has_any({"complex"})) source = "#define PLAIT_NO_COMPLEX\n" + source;
+  if (has_any({"lax::", "float16"})) source += "#include <plait/functions.h>\n";
+  if (has_any({"octet()", "_lane(", "_after(", "swap("})) source += "#include <plait/lanes.h>\n";
+  // What is not inline.
+  if (has_any({"lax::sin(", "lax::cos(", "lax::tan(", "lax::pow(", "lax::lgamma(", "lax::digamma(",
+               "complex"}))
     source += "#include <base/math.cpp>\n";
   return source + kernels;
 }

@@ -5,6 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Kernels for GPUs that have no complex numbers leave this out: to read it takes their compiler long.
+#ifndef PLAIT_NO_COMPLEX
+
 #include <cmath>
 #include <complex>
 
@@ -46,3 +49,5 @@ inline std::complex<float> pow(std::complex<float> z, std::complex<float> w) {
 }
 
 }  // namespace plait::math
+
+#endif
