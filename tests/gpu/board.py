@@ -100,12 +100,16 @@ def differs(path, other, tolerance):
 class Board:
     LANES = 5  # rows that are prepared at once
 
-    def __init__(self, add, folder, is_small=False, peaks=None):
+    def __init__(self, add, folder, is_small=False, peaks=None, without=()):
         self.add, self.folder, self.is_small, self.peaks = add, folder, is_small, peaks or {}
-        self.processes, self.ratios = {}, []
+        self.processes, self.ratios, self.without = {}, [], without
         with concurrent.futures.ThreadPoolExecutor(len(contestants.NAMES)) as pool:
             there = list(pool.map(available, contestants.NAMES))
-        self.names = [name for name, is_there in zip(contestants.NAMES, there) if is_there]
+        self.names = [
+            name
+            for name, is_there in zip(contestants.NAMES, there)
+            if is_there and name not in without
+        ]
 
     def process(self, name, lane, rounds):
         """plait rounds factors as its process was told at the start."""
@@ -208,7 +212,8 @@ class Board:
     def run(self, until, seconds, words=()):
         """Until then; seconds are what rows that are prepared at once may take for it."""
         rows = [row for row in gpu_rows.all_rows(self.is_small)
-                if not words or any(word in row.name for word in words)]  # fmt: skip
+                if (not words or any(word in row.name for word in words))
+                and not any(word in row.name for word in self.without)]  # fmt: skip
         for first in range(0, len(rows), self.LANES):
             some, left = rows[first : first + self.LANES], until - time.monotonic()
             if left < (0 if self.is_small else 10):
