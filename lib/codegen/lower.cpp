@@ -268,7 +268,8 @@ class Lowering final : public loops::Writer {
            [&](std::span<const Index> at) { check(index_at(at), low, high, raise, source); });
     };
     const std::int64_t last = shape.empty() ? 1 : (shape.end() - 1)->constant();
-    if (last < 2 * fewest_lanes) return check_all();
+    // Threads of a GPU check side by side.
+    if (last < 2 * fewest_lanes || !has_kernels()) return check_all();
     // By lanes first, whether there is one outside; then which.
     const Value none = literal(Literal{DType::bool_, false, 0, 0, 0});
     Sizes64 rows = shape.to_sizes();
