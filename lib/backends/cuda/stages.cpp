@@ -3,6 +3,7 @@
 #include "stages.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -353,32 +354,38 @@ class Staging {
     });
   }
   // What holds all regions of a memory, if it is the step's own; else those that follow the grid's
-  // counters alone, if there are several.
+  // counters alone, if several of them are long: the text finds all of these in the row.
   static std::optional<Row> row_of(const Stage& stage, const std::vector<Region>& regions,
                                    bool is_own) {
-    std::optional<Row> row;
-    std::int64_t high = 0;
+    constexpr std::int64_t anywhere = std::numeric_limits<std::int64_t>::max();
+    const auto follows = [&](const Region& region) {
+      return region.high != anywhere &&
+             std::all_of(region.terms.begin(), region.terms.end(), [&](const Place::Term& term) {
+               return std::any_of(stage.grid.begin(), stage.grid.end(),
+                                  [&](const auto& axis) { return axis.counter == term.index; });
+             });
+    };
+    const auto is_long = [](const Region& region) {
+      return region.high - region.low + 1 >= fewest_of_row;
+    };
+    const auto first = std::find_if(regions.begin(), regions.end(), [&](const Region& region) {
+      return follows(region) && (is_own || is_long(region));
+    });
+    if (first == regions.end()) return {};
+    Row row{first->memory, first->terms, first->low, 0, is_own};
+    std::int64_t high = first->high;
     int count = 0;
     for (const Region& region : regions) {
-      const bool follows =
-          std::all_of(region.terms.begin(), region.terms.end(), [&](const Place::Term& term) {
-            return std::any_of(stage.grid.begin(), stage.grid.end(),
-                               [&](const Stage::Axis& axis) { return axis.counter == term.index; });
-          });
-      const std::int64_t last = region.high - region.low;
-      const bool is_row = follows && last < most_of_rows && (is_own || last + 1 >= fewest_of_row);
-      if (is_row && !row)
-        row = Row{region.memory, region.terms, region.low, 0, is_own}, high = region.high;
-      if (!is_row || row->terms != region.terms) {
+      if (!follows(region) || region.terms != row.terms) {
         if (is_own) return {};
         continue;
       }
-      row->low = std::min(row->low, region.low);
+      row.low = std::min(row.low, region.low);
       high = std::max(high, region.high);
-      ++count;
+      count += is_long(region);
     }
-    if (!row || (!is_own && count < 2)) return {};
-    row->size = high - row->low + 1;
+    if (high - row.low >= most_of_rows || (!is_own && count < 2)) return {};
+    row.size = high - row.low + 1;
     return row;
   }
 
