@@ -170,6 +170,30 @@ def long_vectors():
         close(plait.jit(pnp.dot)(*there(x, x)), np.dot(x, x), 1e-5 if dtype == "f4" else None)
 
 
+# --- Combinations of the same elements -----------------------------------------------------------
+
+
+@case
+def combinations_of_few_turns():
+    """Each computes what all of them take in, which no memory holds."""
+
+    def forces(p, m):
+        apart = p[None] - p[:, None]
+        inverse = ((apart * apart).sum(-1) + 1e-3) ** -1.5 * m
+        return (apart * inverse[..., None]).sum(1)
+
+    def same(f, *inputs):
+        actual, expected = plait.jit(f)(*there(*inputs)), plait.jit(f)(*inputs)
+        assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes()
+
+    for n, dims in [(1024, 3), (1100, 2), (2100, 3)]:
+        same(forces, floats(n, dims, dtype="f4"), floats(n, dtype="f4"))
+    p, m = floats(1200, 3), floats(1200)
+    for name in ["max", "prod"]:
+        same(lambda p, m, f=getattr(pnp, name): f(1 + (p[None] - p[:, None]) * m[:, None], 1), p, m)
+    same(lambda x, y: (x[:, None] * y).sum(-1), floats(1500, 70), floats(4, 70))
+
+
 # --- Windows -------------------------------------------------------------------------------------
 
 
@@ -295,6 +319,58 @@ def largest_elements():
         x = small(3, n, dtype="f8", most=50)
         x[1, n // 3] = np.nan
         like_cpu(lambda x, k=k: tuple(lax.top_k(x, k)), x)
+
+
+# --- Rows and neighbours -------------------------------------------------------------------------
+
+
+@case
+def long_rows_gone_through_several_times():
+    """Which a block keeps in its memory; those of the last size find no room there."""
+
+    def standardized(x):
+        mean = pnp.mean(x, -1, keepdims=True)
+        return (x - mean) / pnp.sqrt(pnp.mean((x - mean) ** 2, -1, keepdims=True) + 1e-5)
+
+    def loss(x):
+        return pnp.sum(plait.nn.softmax(x) ** 3)
+
+    for shape in [(5, 256), (3, 1000), (2, 9001)]:
+        x = floats(*shape, dtype="f4")
+        for f in (plait.nn.log_softmax, standardized, plait.grad(loss)):
+            close(plait.jit(f)(*there(x)), plait.jit(f)(x), 1e-5)
+    x = floats(2300, 260, dtype="f4")
+    like_cpu(lambda x: x - pnp.max(x, 1, keepdims=True), x)
+    # An index into the row, and one outside.
+    labels = small(2300, most=260)
+    picked = plait.jit(lambda x, i: pnp.take_along_axis(plait.nn.softmax(x), i[:, None], 1))
+    close(picked(*there(x, labels)), picked(x, labels), 1e-6)
+    labels[[7, 2000]] = 1000, 2000
+    try:
+        np.asarray(picked(*there(x, labels)))
+    except IndexError as error:
+        assert "index 1000 is out of bounds" in str(error), error  # the first one
+    else:
+        raise AssertionError("an index outside was taken")
+
+
+@case
+def neighbours_at_once():
+    """Which threads load and store by fours, where their memory begins so."""
+    n = 1 << 20
+    x, y = floats(n + 8, dtype="f4"), floats(n + 8, dtype="f4")
+    for first in (0, 1, 4):
+        like_cpu(lambda x, y, i=first: (x[i : n + i] + y[:n]) * 2, x, y)
+    (on_device,) = there(x)
+    close(on_device[1 : n + 1] * 2, x[1 : n + 1] * 2, 0)
+    matrix = x[:n].reshape(1024, 1024)
+    like_cpu(lambda a, b: a * 2 + b, matrix, y[:1024])
+    like_cpu(lambda a, b: a.T * 2 + b[:, None], matrix, y[:1024])
+    like_cpu(lambda x: x * 3, small(n, dtype="i1", most=40))
+    like_cpu(lambda x: x * x, complexes(n, dtype="c8"))
+    index = small(n // 16, most=500)
+    like_cpu(lambda a, i: pnp.take(a, i, 0, mode="clip"), floats(500, 16, dtype="f4"), index)
+    like_cpu(lambda a, b: pnp.where(a > b, a, -b) + pnp.arange(n), x[:n], y[:n])
 
 
 # --- Scans ---------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ QUICK = (
     "largest_elements",
     "running_reductions",
     "long_running_reductions",
+    "long_rows_gone_through_several_times",
+    "neighbours_at_once",
 )
 
 
