@@ -79,9 +79,20 @@ class Feeder {
   template <class S>
   static S* combination_of(S& s) {
     if (s.kind == Kind::combine) return &s;
-    if (!runs_in_any_order(s) || s.is_parallel || s.blocks[0].size() != 2) return nullptr;
-    S& inner = s.blocks[0][0];
-    return inner.kind == Kind::combine && s.blocks[0][1].kind == Kind::store ? &inner : nullptr;
+    if (!runs_in_any_order(s) || s.is_parallel) return nullptr;
+    auto& step = s.blocks[0];
+    if (step.size() == 2 && step[0].kind == Kind::combine && step[1].kind == Kind::store)
+      return &step[0];
+    // One of several results: see combine_turns.h.
+    S* all = nullptr;
+    for (S& each : step) {
+      if (each.kind != Kind::combine ? is_straight(each) : !all && !each.carries.empty()) {
+        if (each.kind == Kind::combine) all = &each;
+        continue;
+      }
+      return nullptr;
+    }
+    return all;
   }
 
   // Those that take in all that a loop stores in one memory, or none.
@@ -161,7 +172,7 @@ class Feeder {
   }
   static Index first_of(const Statement& s, std::int64_t first) {
     if (s.kind == Kind::combine) return {first};
-    return {first, {{s.value, s.blocks[0][0].steps}}};
+    return {first, {{s.value, combination_of(s)->steps}}};
   }
   // Where an access of lanes goes from one step on, counted by a combination.
   static Place place_from(const Statement& access, const Statement& lanes, const Statement& s,
@@ -238,6 +249,7 @@ class Feeder {
     }
     for (std::size_t i = 1; i < combine.operands.size(); ++i)
       combine.operands[i] = named(loaded, combine.operands[i]);
+    for (Statement::Carry& carry : combine.carries) carry.next = named(loaded, carry.next);
     combine.blocks[0] = std::move(body);
   }
 

@@ -100,13 +100,16 @@ class Printer {
         write_carries(s);
         return write_blocks(s, indent, {""});
       case Kind::combine:
-        out_ += typed(s.value) + " = combine " + text_of(*s.primitive, s.params) +
+        out_ += typed(s.value);
+        for (const Statement::Carry& carry : s.carries) out_ += " and " + typed(carry.last);
+        out_ += " = combine " + text_of(*s.primitive, s.params) +
                 (s.is_in_order ? " in order" : "") + " from " + name(s.operands[0]) + " of " +
                 name(s.counter) + " in 0.." + std::to_string(s.steps);
         write_soon(s);
         write_blocks(s, indent, {""});
         out_ += indent + "  ->";
         for (std::size_t i = 1; i < s.operands.size(); ++i) out_ += " " + name(s.operands[i]);
+        for (const Statement::Carry& carry : s.carries) out_ += " " + name(carry.next);
         out_ += "\n";
         return;
       case Kind::loop:
@@ -323,12 +326,18 @@ class Checker {
   void visit_combine(const Statement& s) {
     require(is_simple(s), "L6", "a combination that does more than compute");
     use(s.operands[0]);
+    for (const Statement::Carry& carry : s.carries) use(carry.first);
     within([&] {
       define(s.counter);
       visit(s.blocks[0]);
       for (std::size_t i = 1; i < s.operands.size(); ++i) {
         use(s.operands[i]);
         require(dtype(s.operands[i]) == dtype(s.value), "L2", "a combination of other dtypes");
+      }
+      for (const Statement::Carry& carry : s.carries) {
+        use(carry.next);
+        for (const Value value : {carry.first, carry.next, carry.last})
+          require(dtype(value) == dtype(s.value), "L2", "a combination of other dtypes");
       }
     });
     require(s.operands.size() == (*s.primitive == dot_general_p ? 3u : 2u), "L2",
@@ -340,6 +349,7 @@ class Checker {
       require(dtype(s.value) == DType::float64 || dtype(s.value) == DType::float32, "L2",
               "a sum of products of another dtype");
     define(s.value);
+    for (const Statement::Carry& carry : s.carries) define(carry.last);
   }
   void visit_loop(const Statement& s) {
     if (s.grain > 0)
@@ -460,7 +470,7 @@ bool is_simple(const Block& block, bool may_store, bool may_loop) {
 
 bool is_simple(const Statement& loop) {
   const bool is_combination = loop.kind == Kind::combine;
-  return loop.carries.empty() && loop.exchanged.empty() &&
+  return (loop.carries.empty() || is_combination) && loop.exchanged.empty() &&
          is_simple(loop.blocks[0], true, !is_combination);
 }
 std::string print(const LoopProgram& program, ShowSources sources) {

@@ -72,7 +72,8 @@ struct Statement {
     copy,     // a block of elements, from source_place to place
     check,    // an error unless low <= operands[0] <= high
     repeat,   // blocks[0] for value = 0 .. steps - 1, with carries, or in any order
-    combine,  // value = operands[0] combined with operands[1...] of blocks[0], for all counters
+    combine,  // value = operands[0] combined with operands[1...] of blocks[0], for all counters;
+              // and a value for each carry, for GPUs: see combine_turns.h
     loop,     // blocks[0] computes whether blocks[1] runs, again and again
     branch,   // blocks[operands[0]]; the carries are results
     call,     // a kernel: its operands and then its results begin at `places`
@@ -89,7 +90,8 @@ struct Statement {
   std::int64_t low = 0, high = 0;                         // of a check
   std::function<void(std::int64_t)> raise = {};
   // A number that a loop carries: its value in a step and, at last, after the loop; the first one,
-  // and the next. For a branch: its result, and in `nexts` that of each alternative.
+  // and the next. For a branch: its result, and in `nexts` that of each alternative. For a
+  // combination: `last` is `first` combined with the terms `next`; there is no value in a step.
   struct Carry {
     Value value, first, next, last;
     Values nexts = {};

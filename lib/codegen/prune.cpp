@@ -30,7 +30,9 @@ class Pruner {
       is_read_[i] = program_.memories[i].space == Memory::Space::result ||
                     program_.memories[i].space == Memory::Space::counts;
     for_each_statement(program_.body, [&](const Statement& s) {
-      if (is_pure(s)) definition_[std::size_t(s.value)] = &s;
+      if (!is_pure(s)) return;
+      definition_[std::size_t(s.value)] = &s;
+      for (const Statement::Carry& carry : s.carries) definition_[std::size_t(carry.last)] = &s;
     });
     // What is stored counts where its memory is read, which more uses may show.
     for (bool grows = true; std::exchange(grows, false);)
@@ -45,6 +47,8 @@ class Pruner {
   bool is_dead(const Statement& s) const {
     if (is_pure(s))
       return !is_used_[std::size_t(s.value)] &&
+             std::all_of(s.carries.begin(), s.carries.end(),
+                         [&](const Statement::Carry& carry) { return is_dead(carry); }) &&
              (s.kind != Kind::combine ||
               std::all_of(s.blocks[0].begin(), s.blocks[0].end(), [&](const Statement& each) {
                 return each.kind != Kind::store || is_dead(each);
@@ -78,6 +82,8 @@ class Pruner {
       const Statement* const s = definition_[std::size_t(each)];
       if (!s) continue;
       waiting.insert(waiting.end(), s->operands.begin(), s->operands.end());
+      for (const Statement::Carry& carry : s->carries)
+        waiting.insert(waiting.end(), {carry.first, carry.next});
       if (s->kind != Kind::load) continue;
       is_read_[std::size_t(s->place.memory)] = true;
       for (const loops::Place::Term& term : s->place.terms) waiting.push_back(term.index);

@@ -14,6 +14,7 @@
 #include "codegen/ahead.h"
 #include "codegen/column_sums.h"
 #include "codegen/columns.h"
+#include "codegen/combine_turns.h"
 #include "codegen/copy_loops.h"
 #include "codegen/effects.h"
 #include "codegen/feed.h"
@@ -175,7 +176,14 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
   bring_loops_together(program);
   lowered.loops_apart = count_loops_apart(program.body);
   bring_passes_together(program, device);
-  if (!device.is_host()) return lowered;
+  if (!device.is_host()) {
+    if (codegen::combine_turns(program)) {
+      codegen::feed_combinations(program);
+      codegen::compute_once(program);
+      codegen::prune(program);
+    }
+    return lowered;
+  }
   codegen::take_in_rows(program);
   codegen::join_short_rows(program);
   codegen::cut_chains(program);

@@ -138,6 +138,33 @@ def updates_of_an_array_in_order():
         same("add", 2000, rows.astype("i4"), "f4", mode="clip")
 
 
+@case
+def windows_updated_in_order():
+    """Many updates of single elements and of rows, of which some lie at the same place."""
+
+    def same(f, *inputs):
+        actual, expected = np.asarray(plait.jit(f)(*there(*inputs))), np.asarray(f(*inputs))
+        assert actual.tobytes() == expected.tobytes()
+
+    n = 5000
+    x, i, v = floats(n, dtype="f4"), small(n, most=n), (100 * floats(n)).astype("f4")
+    same(lambda x, i, v: x.at[i].add(v), pnp.asarray(x), i, v)
+    same(lambda x, i, v: x.at[i].set(v, mode="drop"), pnp.asarray(x), i * 2, v)
+    same(lambda x, i, v: x.at[i // 100].multiply(v * 1e-2, mode="clip"), pnp.asarray(x), i, v)
+    x, v = floats(300, 7), floats(50, 60, 7)
+    i = small(50, 60, most=310)
+    same(lambda x, i, v: x.at[i].add(v, mode="clip"), pnp.asarray(x), i, v)
+    same(lambda x, i, v: x.T.at[:, i].max(v.transpose(2, 0, 1), mode="drop"), pnp.asarray(x), i, v)
+    same(lambda x, i, v: x.at[i, i % 7].add(v[..., 0], mode="drop"), pnp.asarray(x), i, v)
+    same(
+        lambda x, i, v: plait.vmap(lambda x, i, v: x.at[i].add(v, mode="clip"))(x, i, v),
+        pnp.asarray(floats(50, 300)),
+        i,
+        v[..., 0],
+    )
+    same(lambda x, i: plait.grad(lambda x: (x[i] ** 3).sum())(x), pnp.asarray(x), i % 300)
+
+
 # --- Products ------------------------------------------------------------------------------------
 
 
