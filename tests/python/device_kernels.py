@@ -163,6 +163,18 @@ def windows_updated_in_order():
         v[..., 0],
     )
     same(lambda x, i: plait.grad(lambda x: (x[i] ** 3).sum())(x), pnp.asarray(x), i % 300)
+    same(
+        lambda x, i, v: plait.vmap(lambda x, i, v: x.at[i].add(v))(x, i, v),
+        pnp.asarray(floats(5, 40)),
+        small(5, 30, most=40),
+        floats(5, 30),
+    )
+    same(
+        lambda x, i, v: x.at[i].add(v, unique_indices=True),
+        pnp.asarray(x),
+        RANDOM.permutation(300).reshape(3, 100),
+        floats(3, 100, 7),
+    )
 
 
 # --- Products ------------------------------------------------------------------------------------

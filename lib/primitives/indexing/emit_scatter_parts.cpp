@@ -1,12 +1,17 @@
-// scatter in a loop program, of many single updates of a small array, where no kernel of a library
-// runs it: in the parts of NOTE: [scatter order], side by side.
+// scatter in a loop program, of many updates, where no kernel of a library runs it.
 //
-// Few updates are looked at by a thread for each element of each part. Many are sorted by the
+// Single updates of a small array are combined in the parts of NOTE: [scatter order], side by side.
+// Few of them are looked at by a thread for each element of each part. Many are sorted by the
 // elements that they change; those of an element in a part then follow each other, and one thread
 // takes them in. Where most updates change one element, so few threads as there are parts do most
 // of the work, but each of them reads neighbours, four at once.
+//
+// Others, and rows of several elements, are sorted by where they lie, and a thread for each element
+// of those at one place takes them in.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/jaxpr.h>
+
+#include <limits>
 
 #include "primitives/indexing/index_rows.h"
 #include "primitives/sorting/emit_digits.h"
@@ -19,6 +24,74 @@ namespace {
 using Kind = lax::ScatterKind;
 using Mode = lax::GatherScatterMode;
 using namespace written;  // NOLINT
+
+// A number with the updates from `first` to `end` taken in, of `count` that there are.
+Number combined_in_order(Number first, Number end, std::int64_t count, Number number,
+                         const std::function<Number(const Index&)>& update_at,
+                         const std::function<Number(Number, Number)>& combined) {
+  constexpr std::int64_t at_once = 4;  // so that reads do not wait for each other
+  return repeated_while(
+      {first, number}, [&](const Numbers& now) { return now[0] < end; },
+      [&](const Numbers& now) -> Numbers {
+        Numbers some;
+        for (std::int64_t i = 0; i < at_once; ++i)
+          some.push_back(
+              update_at(index_below(minimum(now[0] + integer(i), end - integer(1)), count)));
+        Number all = now[1];
+        for (std::int64_t i = 0; i < at_once; ++i)
+          all = select(now[0] + integer(i) < end, combined(all, some[std::size_t(i)]), all);
+        return {now[0] + integer(at_once), all};
+      })[1];
+}
+
+// Where the windows of rows of indices start.
+class Starts {
+ public:
+  Starts(loops::Writer& w, const Equation& equation, const loops::Tensor& array,
+         const loops::Tensor& indices, Shape window)
+      : w_(w),
+        equation_(equation),
+        array_(array),
+        indices_(indices),
+        dimensions_(dimensions_of(equation.params)),
+        mode_(mode_of(equation.params)),
+        window_(std::move(window)) {}
+
+  void check() const {
+    if (mode_ == Mode::check) check_windows(w_, equation_, array_, indices_, window_);
+  }
+  bool are_inside() const {
+    return dimensions_.axes.empty() || mode_ == Mode::check || mode_ == Mode::clip;
+  }
+  // The sum of starts by strides, one for each indexed axis; `outside` if the window is left out.
+  Number position_of(std::span<const Index> row, std::span<const std::int64_t> strides,
+                     std::int64_t outside) const {
+    Number position = integer(0);
+    std::optional<Number> is_inside;
+    for (std::size_t i = 0; i < dimensions_.axes.size(); ++i) {
+      const std::int64_t last = last_start(array_, dimensions_, window_, i);
+      Number start{start_of_window(w_, indices_, row, i), DType::int64};
+      if (mode_ == Mode::check) {
+        start.value = w_.checked(start.value, 0, last);
+      } else if (are_inside()) {
+        start.value = w_.clamped(start.value, 0, last);
+      } else {
+        const Number fits = (start >= integer(0)) & (start <= integer(last));
+        is_inside = is_inside ? *is_inside & fits : fits;
+      }
+      position = position + start * integer(strides[i]);
+    }
+    return is_inside ? select(*is_inside, position, integer(outside)) : position;
+  }
+
+ private:
+  loops::Writer& w_;
+  const Equation& equation_;
+  const loops::Tensor &array_, &indices_;
+  const lax::IndexDimensions dimensions_;
+  const Mode mode_;
+  const Shape window_;
+};
 
 class Parts {
  public:
@@ -61,30 +134,17 @@ class Parts {
   // updates, in rows of memory.
   void find_positions() {
     const Shape rows(indices_.aval.shape.begin(), indices_.aval.shape.end() - 1);
-    const Shape window = window_sizes(array_.aval.rank(), updates_.aval.shape, dimensions_);
-    const Mode mode = mode_of(equation_.params);
-    if (mode == Mode::check) check_windows(w_, equation_, array_, indices_, window);
+    const Starts starts(w_, equation_, array_, indices_,
+                        window_sizes(array_.aval.rank(), updates_.aval.shape, dimensions_));
+    starts.check();
     const Sizes64 row_sizes = rows.to_sizes(), strides = dense_strides(sizes_);
+    Sizes64 strides_of_axes;
+    for (const int axis : dimensions_.axes) strides_of_axes.push_back(strides[std::size_t(axis)]);
+    are_all_inside_ = starts.are_inside();
     positions_ = make({count_}, DType::int32), values_ = make({count_}, array_.aval.dtype);
     for_all({count_}, [&](const Indices& number) {
       Indices row = digits_of(number[0], row_sizes);
-      Number position = integer(0);
-      std::optional<Number> is_inside;
-      for (std::size_t i = 0; i < dimensions_.axes.size(); ++i) {
-        const std::int64_t last = last_start(array_, dimensions_, window, i);
-        Number start{start_of_window(w_, indices_, row, i), DType::int64};
-        if (mode == Mode::check) {
-          start.value = w_.checked(start.value, 0, last);
-        } else if (mode == Mode::fill || mode == Mode::promise) {
-          const Number fits = (start >= integer(0)) & (start <= integer(last));
-          is_inside = is_inside ? *is_inside & fits : fits;
-        } else {
-          start.value = w_.clamped(start.value, 0, last);
-        }
-        position = position + start * integer(strides[std::size_t(dimensions_.axes[i])]);
-      }
-      put(positions_, number, is_inside ? select(*is_inside, position, integer(size_)) : position);
-      are_all_inside_ = !is_inside;
+      put(positions_, number, starts.position_of(row, strides_of_axes, size_));
       row.resize(std::size_t(updates_.aval.rank()), Index{0});
       put(values_, number, get(updates_, row));
     });
@@ -107,24 +167,15 @@ class Parts {
         emit_order_of_integers(positions_, size_ + (are_all_inside_ ? 0 : 1));
     find_runs(order);
     const loops::Tensor values = emit_taken(values_, 0, order);
-    constexpr std::int64_t at_once = 4;  // so that reads do not wait for each other
     for_all({num_parts_, size_}, [&](const Indices& at) {
-      const Number end = get(ends_, at);
-      const Numbers last = repeated_while(
-          {get(begins_, at), first_of(at)}, [&](const Numbers& now) { return now[0] < end; },
-          [&](const Numbers& now) -> Numbers {
-            Numbers some;
-            for (std::int64_t i = 0; i < at_once; ++i) {
-              const Number row = cast(now[0], DType::int64) + integer(i);
-              some.push_back(get(values, {index_below(minimum(row, integer(count_ - 1)), count_)}));
-            }
-            Number all = now[1];
-            for (std::int64_t i = 0; i < at_once; ++i)
-              all = select(now[0] + literal(double(i), DType::int32) < end,
-                           combined(all, some[std::size_t(i)]), all);
-            return {now[0] + literal(double(at_once), DType::int32), all};
-          });
-      put(parts_, at, last[1]);
+      const auto bound_at = [&](const loops::Tensor& of) {
+        return cast(get(of, at), DType::int64);
+      };
+      put(parts_, at,
+          combined_in_order(
+              bound_at(begins_), bound_at(ends_), count_, first_of(at),
+              [&](const Index& row) { return get(values, {row}); },
+              [&](Number x, Number update) { return combined(x, update); }));
     });
   }
   // Where the updates of each element in each part begin and end.
@@ -198,7 +249,146 @@ class Parts {
   loops::Tensor positions_, values_, parts_, begins_, ends_;
 };
 
+// Windows that are the same or apart, sorted by where they start.
+class Windows {
+ public:
+  Windows(loops::Writer& w, const Equation& equation, const loops::Tensor& whole,
+          const loops::Tensor& indices, const loops::Tensor& updates)
+      : w_(w),
+        equation_(equation),
+        whole_(whole),
+        indices_(indices),
+        updates_(updates),
+        dimensions_(dimensions_of(equation.params)),
+        window_(window_sizes(whole.aval.rank(), updates.aval.shape, dimensions_)),
+        rows_(Shape(indices.aval.shape.begin(), indices.aval.shape.end() - 1).to_sizes()),
+        count_(num_elements(rows_)) {
+    for (int axis = 0; axis < dimensions_.batch_dims; ++axis) axes_.push_back(axis);
+    axes_.insert(axes_.end(), dimensions_.axes.begin(), dimensions_.axes.end());
+    for (const int axis : axes_) sizes_.push_back(whole.aval.shape[axis].constant());
+    num_places_ = num_elements(sizes_);
+  }
+
+  // Whether no two windows overlap in part, and sorting takes less than one after the other.
+  bool is_worth() const {
+    constexpr std::int64_t fewest = 2048, most = std::numeric_limits<std::int32_t>::max();
+    return count_ >= fewest && count_ <= most && num_places_ < most &&
+           num_elements(updates_.aval.shape.to_sizes()) > 0 &&
+           std::all_of(dimensions_.axes.begin(), dimensions_.axes.end(),
+                       [&](int axis) { return window_[axis - dimensions_.batch_dims] == Dim(1); });
+  }
+
+  void update() {
+    sort();
+    const bool is_set = scatter_kind_of(equation_.params) == Kind::set;
+    const loops::Tensor ends = make({num_places_}, DType::int32);
+    if (!is_set)
+      for_all(count_, [&](const Index& at) {
+        only_where(is_there(at) & differs(at, 1),
+                   [&] { put(ends, {place_at(at)}, number_of(at) + integer(1)); });
+      });
+    Shape all{count_};
+    for (int axis = 0; axis < whole_.aval.rank(); ++axis)
+      all.push_back(axis < dimensions_.batch_dims ? Dim(1)
+                                                  : window_[axis - dimensions_.batch_dims]);
+    for_all(all, [&](const Indices& at) {
+      const Index first = at[0];
+      const std::span<const Index> within = std::span(at).subspan(1);
+      // The last one sets; the first one takes in those behind it.
+      only_where(is_there(first) & differs(first, is_set ? 1 : -1), [&] {
+        Indices target(within.begin(), within.end());
+        const Indices digits = digits_of(place_at(first), sizes_);
+        for (std::size_t i = 0; i < axes_.size(); ++i) target[std::size_t(axes_[i])] = digits[i];
+        put(whole_, target,
+            is_set ? update_at(first, within)
+                   : combined_run(number_of(first), get(ends, {place_at(first)}),
+                                  get(whole_, target), within));
+      });
+    });
+  }
+
+ private:
+  void sort() {
+    const Starts starts(w_, equation_, whole_, indices_, window_);
+    starts.check();
+    const Sizes64 strides = dense_strides(sizes_);
+    const loops::Tensor places = make({count_}, DType::int32);
+    for_all(count_, [&](const Index& number) {
+      const Indices row = digits_of(number, rows_);
+      const auto batch_dims = std::size_t(dimensions_.batch_dims);
+      Number place = integer(0);
+      for (std::size_t i = 0; i < batch_dims; ++i)
+        place = place + number_of(row[i]) * integer(strides[i]);
+      // What is left out lies behind all.
+      const Number start =
+          starts.position_of(row, std::span(strides).subspan(batch_dims), num_places_);
+      put(places, {number}, minimum(place + start, integer(num_places_)));
+    });
+    order_ = emit_order_of_integers(places, num_places_ + (starts.are_inside() ? 0 : 1));
+    places_ = emit_taken(places, 0, order_);
+    if (num_elements(updates_.aval.shape.to_sizes()) > count_) return;
+    values_ = make({count_}, updates_.aval.dtype);
+    const Indices within(std::size_t(whole_.aval.rank()), Index{0});
+    for_all(count_, [&](const Index& at) { put(*values_, {at}, update_of_row(at, within)); });
+  }
+
+  // Of the updates in the order of their places:
+  Index place_at(const Index& at) const {
+    return index_below(minimum(number_at(at), integer(num_places_ - 1)), num_places_);
+  }
+  Number number_at(const Index& at) const { return cast(get(places_, {at}), DType::int64); }
+  Number is_there(const Index& at) const { return number_at(at) < integer(num_places_); }
+  // Whether the one before it, or behind it, has another place.
+  Number differs(const Index& at, int step) const {
+    const Number i = number_of(at), last = integer(step < 0 ? 0 : count_ - 1);
+    const Number beside = minimum(maximum(i + integer(step), integer(0)), integer(count_ - 1));
+    return (i == last) | (number_at(at) != number_at(index_below(beside, count_)));
+  }
+  Number update_at(const Index& at, std::span<const Index> within) const {
+    return values_ ? get(*values_, {at}) : update_of_row(at, within);
+  }
+  Number update_of_row(const Index& at, std::span<const Index> within) const {
+    Indices update = digits_of(index_below(get(order_, {at}), count_), rows_);
+    for (int axis = dimensions_.batch_dims; axis < whole_.aval.rank(); ++axis)
+      if (!contains(dimensions_.collapse, axis)) update.push_back(within[std::size_t(axis)]);
+    return get(updates_, update);
+  }
+  Number combined_run(Number first, Number end, Number element,
+                      std::span<const Index> within) const {
+    return combined_in_order(
+        first, cast(end, DType::int64), count_, element,
+        [&](const Index& at) { return update_at(at, within); },
+        [&](Number x, Number update) -> Number {
+          return {updated(w_, scatter_kind_of(equation_.params), x.value, update.value, x.dtype,
+                          equation_.source),
+                  x.dtype};
+        });
+  }
+
+  loops::Writer& w_;
+  const Equation& equation_;
+  const loops::Tensor &whole_, &indices_, &updates_;
+  const lax::IndexDimensions dimensions_;
+  const Shape window_;
+  const Sizes64 rows_;
+  const std::int64_t count_;
+  std::vector<int> axes_;  // that say where a window lies: of batches, and of indices
+  Sizes64 sizes_;          // of them
+  std::int64_t num_places_ = 1;
+  loops::Tensor order_, places_;
+  std::optional<loops::Tensor> values_;  // in order, where windows are single elements
+};
+
 }  // namespace
+
+bool scattered_in_order(loops::Writer& w, const Equation& equation, const loops::Tensor& whole,
+                        const loops::Tensor& indices, const loops::Tensor& updates) {
+  const Writing writing(w, equation.source);
+  Windows windows(w, equation, whole, indices, updates);
+  if (!windows.is_worth()) return false;
+  windows.update();
+  return true;
+}
 
 loops::Tensor scattered_in_parts(loops::Writer& w, const Equation& equation,
                                  std::span<const loops::Tensor> inputs) {

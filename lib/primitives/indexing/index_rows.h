@@ -184,6 +184,10 @@ loops::Value updated(loops::Writer& w, lax::ScatterKind kind, loops::Value eleme
 // The result of scatter where its updates are combined in parts.
 loops::Tensor scattered_in_parts(loops::Writer& w, const Equation& equation,
                                  std::span<const loops::Tensor> inputs);
+// On a GPU: updates an array by many windows, side by side, each element in the order of its
+// updates. False if that is not possible, or not worth it.
+bool scattered_in_order(loops::Writer& w, const Equation& equation, const loops::Tensor& whole,
+                        const loops::Tensor& indices, const loops::Tensor& updates);
 // In how many parts the updates of an array are combined: see NOTE: [scatter order].
 std::int64_t num_parts_of(const Params& params, const Shape& array, const Shape& indices,
                           const Shape& updates);

@@ -24,6 +24,7 @@
 #include "primitives/cost.h"
 #include "primitives/indexing/index_rows.h"
 #include "primitives/spelling.h"
+#include "primitives/written.h"
 
 #include <algorithm>
 
@@ -377,6 +378,20 @@ void update_window(loops::Writer& w, const Equation& equation, const loops::Tens
   w.copy(w.computed(updates.aval, std::move(combined)), window);
 }
 
+// Of windows, those that differ in the first digits of their rows in any order.
+void for_rows_apart(loops::Writer& w, const Equation& equation, const Shape& rows, int num_apart,
+                    const std::function<void(std::span<const loops::Index>)>& update_at) {
+  const written::Writing writing(w, equation.source);
+  const auto split = rows.begin() + num_apart;
+  written::for_all(Shape(rows.begin(), split), [&](const loops::Indices& first) {
+    w.for_each(Shape(split, rows.end()), [&](std::span<const loops::Index> rest) {
+      loops::Indices row = first;
+      row.insert(row.end(), rest.begin(), rest.end());
+      update_at(row);
+    });
+  });
+}
+
 // Several windows, one after the other.
 void update_windows(loops::Writer& w, const Equation& equation, const loops::Tensor& whole,
                     const loops::Tensor& indices, const loops::Tensor& updates,
@@ -427,11 +442,14 @@ void update_windows(loops::Writer& w, const Equation& equation, const loops::Ten
                return loops::Tensors{};
              });
   };
-  if (rows.rank() == 1 && is_disjoint(equation.params, indices.aval.shape))
+  const bool are_apart = is_disjoint(equation.params, indices.aval.shape);
+  if (rows.rank() == 1 && are_apart)
     w.for_each_apart(rows[0].constant(),
                      [&](const loops::Index& row) { update_at(std::span(&row, 1)); });
-  else
+  else if (w.has_kernels())
     w.for_each(rows, update_at);
+  else  // threads of a GPU share what is apart: windows that do not overlap, and batches
+    for_rows_apart(w, equation, rows, are_apart ? rows.rank() : dimensions.batch_dims, update_at);
 }
 
 // Whether one element changes of each row along the last axis.
@@ -521,6 +539,9 @@ loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
   }
   const loops::Tensor values = w.in_memory(updates);
   const loops::Tensor whole = w.to_overwrite(0);
+  if (!w.has_kernels() && !is_disjoint(equation.params, indices.aval.shape) &&
+      scattered_in_order(w, equation, whole, rows, values))
+    return {whole};
   update_windows(w, equation, whole, rows, values,
                  window_sizes(whole.aval.rank(), updates.aval.shape, dimensions));
   return {whole};
