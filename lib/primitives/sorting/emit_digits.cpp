@@ -284,6 +284,11 @@ class Digits {
 
 }  // namespace
 
+void require_int32_places(std::int64_t count) {
+  if (count > std::numeric_limits<std::int32_t>::max())
+    Writing::current().writer.refuse("the order of more elements than int32 counts");
+}
+
 bool has_few_digits(std::span<const loops::Tensor> keys) {
   constexpr std::int64_t most_bytes = 20;  // each makes some kernels
   std::int64_t bytes = 0;
@@ -309,6 +314,7 @@ loops::Tensor emit_order_of_integers(const loops::Tensor& numbers, std::int64_t 
   const int bits = std::max(1, int(std::bit_width(std::uint64_t(end - 1))));
   const Word word{bits, [&](const Indices& at) { return cast(get(numbers, at), DType::int64); }};
   const std::int64_t count = numbers.aval.shape[0].constant();
+  require_int32_places(count);
   return Digits(numbers.aval.shape, 0, count).order_by({word});
 }
 

@@ -6,6 +6,8 @@
 
 namespace plait {
 
+// Refuses more elements than places are for.
+void require_int32_places(std::int64_t count);
 // Whether so many passes, of a byte each, are few enough for a program.
 bool has_few_digits(std::span<const loops::Tensor> keys);
 // What emit_order gives.

@@ -11,7 +11,6 @@
 #include <plait/primitives/primitives.h>
 
 #include <bit>
-#include <limits>
 
 #include "primitives/sorting/emit_digits.h"
 
@@ -194,8 +193,7 @@ class OrderWriter {
 loops::Tensor emit_order(std::span<const loops::Tensor> keys, std::size_t axis, std::int64_t count,
                          bool descending) {
   const Shape& shape = keys[0].aval.shape;
-  if (shape[int(axis)].constant() > std::numeric_limits<std::int32_t>::max())
-    Writing::current().writer.refuse("an order of more elements than int32 counts");
+  require_int32_places(shape[int(axis)].constant());
   // Merges take less of a few short rows, and of the first elements of long ones.
   constexpr std::int64_t short_row = 1 << 12, long_row = 1 << 16, many = 1 << 22;
   if (count >= short_row &&

@@ -1,7 +1,7 @@
-// Rows of many elements are sorted by merges, on GPUs; see emit_order.h. Rows of few elements are
-// sorted by exchanges of neighbours: as many rounds as there are elements, of
-// the even pairs and of the odd ones in turn. Neighbours change places only where the second one is
-// less, so equal elements keep their order, as in the kernel.
+// On GPUs, rows of many elements are put in the order that emit_order.h finds. Rows of few elements
+// are sorted by exchanges of neighbours: as many rounds as there are elements, of the even pairs
+// and of the odd ones in turn. Neighbours change places only where the second one is less, so equal
+// elements keep their order, as in the kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/sorting/emit_sort.h"
 
@@ -84,8 +84,8 @@ bool is_few(std::span<const loops::Tensor> operands, int axis) {
 }
 
 // Rows of any length, whose elements are moved to the places that emit_order finds.
-loops::Tensors by_merges(loops::Writer& w, const Equation& equation,
-                         std::span<const loops::Tensor> inputs) {
+loops::Tensors by_order(loops::Writer& w, const Equation& equation,
+                        std::span<const loops::Tensor> inputs) {
   const auto axis = std::size_t(equation.params.integer("axis"));
   const auto num_keys = std::size_t(equation.params.integer("num_keys"));
   loops::Tensors operands, results;
@@ -111,7 +111,7 @@ loops::Tensors emit_sort(loops::Writer& w, const Equation& equation,
   const Shape& shape = inputs[0].aval.shape;
   const std::int64_t size = shape[int(axis)].constant(), all = shape.num_elements().constant();
   const written::Writing writing(w, equation.source);
-  if (!w.has_kernels() && !is_few(inputs, int(axis))) return by_merges(w, equation, inputs);
+  if (!w.has_kernels() && !is_few(inputs, int(axis))) return by_order(w, equation, inputs);
   require_few(w, inputs, int(axis));
   w.require_room(double(size * size) * double(2 + inputs.size()));
   loops::Tensors operands, results;
