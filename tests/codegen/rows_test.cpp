@@ -8,6 +8,7 @@
 
 #include "codegen/ahead.h"
 #include "codegen/column_sums.h"
+#include "codegen/combine_turns.h"
 #include "codegen/feed.h"
 #include "codegen/interpreter.h"
 #include "codegen/lanes.h"
@@ -274,4 +275,45 @@ TEST_CASE("threads share no loop within steps that have memory of their own") {
   check(program);
   CHECK(program.body[0].grain > 0);
   CHECK(codegen::num_shared(program.body[0].blocks[0]) == 0);
+}
+
+// Kernels run them: see combinations_of_few_turns in device_kernels.py.
+TEST_CASE("turns of a short loop that take in the same elements are one combination") {
+  LoopProgram program = codegen::parse(
+      "memory m0: float64[1000] operand 0\n"
+      "memory m1: float64[4096] operand 1\n"
+      "memory m2: float64[2048000] frame\n"
+      "memory m3: float64[4096] result 0\n"
+      "apart for v0 in 0..2048\n"
+      "  parallel for v1 in 0..1000\n"
+      "    v2: float64 = load m0[v1]\n"
+      "    v3: float64 = exp v2\n"
+      "    store m2[v0 * 1000 + v1] = v3\n"
+      "  apart for v4 in 0..2\n"
+      "    v5: float64 = load m1[v0 * 2 + v4]\n"
+      "    v9: float64 = combine add from 0.0:f64 of v6 in 0..1000\n"
+      "      v7: float64 = load m2[v0 * 1000 + v6]\n"
+      "      v8: float64 = mul v7 v5\n"
+      "      -> v8\n"
+      "    store m3[v0 * 2 + v4] = v9\n");
+  CHECK(combine_turns(program));
+  check(program);
+  CHECK(feed_combinations(program));
+  prune(program);
+  check(program);
+  CHECK(print(program) ==
+        "memory m0: float64[1000] operand 0\n"
+        "memory m1: float64[4096] operand 1\n"
+        "memory m2: float64[4096] result 0\n"
+        "apart for v0 in 0..2048\n"
+        "  v11: float64 = load m1[v0 * 2]\n"
+        "  v16: float64 = load m1[v0 * 2 + 1]\n"
+        "  v12: float64 and v17: float64 = combine add from 0.0:f64 of v13 in 0..1000\n"
+        "    v21: float64 = load m0[v13]\n"
+        "    v22: float64 = exp v21\n"
+        "    v15: float64 = mul v22 v11\n"
+        "    v20: float64 = mul v22 v16\n"
+        "    -> v15 v20\n"
+        "  store m2[v0 * 2] = v12\n"
+        "  store m2[v0 * 2 + 1] = v17\n");
 }
