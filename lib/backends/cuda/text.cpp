@@ -1106,7 +1106,7 @@ std::string source_of(std::span<const ProgramText* const> programs) {
   // What is read takes long to compile: as much again as most kernels.
   std::string source = "#include <plait/kernel.h>\n";
   if (!has_any({"complex"})) source = "#define PLAIT_NO_COMPLEX\n" + source;
-  if (has_any({"lax::", "float16"})) source += "#include <plait/functions.h>\n";
+  if (has_any({"lax::", "float16", "complex"})) source += "#include <plait/functions.h>\n";
   if (has_any({"octet()", "_lane(", "_after(", "swap("})) source += "#include <plait/lanes.h>\n";
   // What is not inline.
   if (has_any({"lax::sin(", "lax::cos(", "lax::tan(", "lax::pow(", "lax::lgamma(", "lax::digamma(",
