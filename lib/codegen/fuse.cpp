@@ -51,20 +51,6 @@ bool has_computed_places(const Statement& nest) {
   });
 }
 
-// The same of any loop of it, whichever computes the index.
-bool has_places_to_check(const Statement& nest) {
-  std::vector<Value> computed;
-  for_each_statement(nest, [&](const Statement& s) {
-    if (s.kind != Kind::repeat && s.value >= 0) computed.push_back(s.value);
-  });
-  bool found = false;
-  for_each_statement(nest, [&](const Statement& s) {
-    for (const Place::Term& term : s.place.terms)
-      found |= std::find(computed.begin(), computed.end(), term.index) != computed.end();
-  });
-  return found;
-}
-
 template <class T>
 bool have_common(const std::vector<T>& a, const std::vector<T>& b) {
   return std::any_of(a.begin(), a.end(),

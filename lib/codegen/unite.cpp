@@ -43,6 +43,7 @@ struct Deeds {
     writes.insert(effects.writes.begin(), effects.writes.end());
     used.insert(effects.used.begin(), effects.used.end());
     defined.insert(effects.defined.begin(), effects.defined.end());
+    is_checked = has_places_to_check(statement);
     for_each_statement(statement, [&](const Statement& s) {
       may_fail = may_fail || s.kind == Kind::check || s.kind == Kind::call;
     });
@@ -51,6 +52,7 @@ struct Deeds {
   std::set<int> reads, writes;
   std::set<Value> used, defined;
   bool may_fail = false;
+  bool is_checked = false;  // what it reads at computed indices stays behind their checks
 };
 
 template <class T>
@@ -60,7 +62,8 @@ bool have_common(const std::set<T>& a, const std::set<T>& b) {
 bool are_independent(const Deeds& a, const Deeds& b) {
   return !have_common(a.defined, b.used) && !have_common(b.defined, a.used) &&
          !have_common(a.writes, b.reads) && !have_common(a.reads, b.writes) &&
-         !have_common(a.writes, b.writes) && !(a.may_fail && b.may_fail);
+         !have_common(a.writes, b.writes) && !(a.may_fail && (b.may_fail || b.is_checked)) &&
+         !(a.is_checked && b.may_fail);
 }
 
 class Uniter {

@@ -25,6 +25,19 @@ bool goes_through_rows(const Statement& loop) {
   });
 }
 
+bool has_places_to_check(const Statement& statement) {
+  std::vector<Value> computed;
+  for_each_statement(statement, [&](const Statement& s) {
+    if (s.kind != Statement::Kind::repeat && s.value >= 0) computed.push_back(s.value);
+  });
+  bool found = false;
+  for_each_statement(statement, [&](const Statement& s) {
+    for (const Place::Term& term : s.place.terms)
+      found |= std::find(computed.begin(), computed.end(), term.index) != computed.end();
+  });
+  return found;
+}
+
 std::optional<Value> known_number(const Block& block, const Statement& s) {
   using Kind = Statement::Kind;
   if (s.kind == Kind::store) return {};

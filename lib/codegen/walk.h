@@ -49,6 +49,9 @@ inline bool has_checks(const Statement& statement) {
   return has;
 }
 
+// Whether it reads or writes at indices that it computes, which may have been checked before.
+bool has_places_to_check(const Statement& statement);
+
 // How far a step of an index moves a place in its memory.
 inline std::int64_t stride_of(const Place& place, Value index) {
   for (const Place::Term& term : place.terms)

@@ -360,6 +360,34 @@ def largest_elements():
         like_cpu(lambda x, k=k: tuple(lax.top_k(x, k)), x)
 
 
+# --- Indices outside -----------------------------------------------------------------------------
+
+
+@case
+def indices_outside():
+    """Wherever they are checked, nothing is read by them, and the device goes on."""
+    n = 2400
+    programs = {
+        "branch": lambda x, i: lax.cond(x[0] < 1, lambda: x[i] * 2, lambda: x[i] + 1),
+        "loop": lambda x, i: lax.fori_loop(0, 3, lambda k, c: c + x[i], pnp.zeros(n)),
+        "updates": lambda x, i: lax.fori_loop(0, 3, lambda k, c: c.at[i].add(1.0), x),
+        "scan": lambda x, i: lax.scan(lambda c, j: (c + x[j], x[j]), 0.0, i)[1],
+        "while": lambda x, i: lax.while_loop(
+            lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x[i]), (0, pnp.zeros(n))
+        )[1],
+        "sum": lambda x, i: pnp.sum(x[i] * 2),
+    }
+    x, i = there(np.arange(8.0), np.array([1, 2, 100_000_000, 3] * (n // 4), "i4"))
+    for name, f in programs.items():
+        try:
+            np.asarray(plait.jit(f)(x, i))
+        except IndexError as error:
+            assert "100000000 is out of bounds" in str(error), (name, error)
+        else:
+            raise AssertionError(f"{name}: an index outside was taken")
+        close(x + 1, np.arange(8.0) + 1)
+
+
 # --- Rows and neighbours -------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ QUICK = (
     "long_running_reductions",
     "long_rows_gone_through_several_times",
     "neighbours_at_once",
+    "indices_outside",
 )
 
 

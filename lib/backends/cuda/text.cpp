@@ -512,6 +512,7 @@ class KernelWriter {
     for (const Statement& s : block) {
       if (team == Team::thread) {
         write(s, team);
+        if (checks_before_others(s, block)) leave_where_failed(team);
         continue;
       }
       const Accesses accesses(s);
@@ -526,7 +527,25 @@ class KernelWriter {
         pending = {};  // its steps end with a meeting
       else
         pending.add(accesses, is_store);
+      if (checks_before_others(s, block)) leave_where_failed(team);
     }
+  }
+  // Whether steps may fail, each for itself, before statements that may rely on all checks.
+  static bool checks_before_others(const Statement& s, const Block& block) {
+    return s.kind == Kind::repeat && &s != &block.back() && codegen::has_checks(s);
+  }
+  // The members of a team agree about it.
+  void leave_where_failed(Team team) {
+    const std::string leave = (leave_ ? leave_->leave : "return") + std::string(";");
+    if (team == Team::octet) meet(team);
+    line("if (" + agreed("has_failed(word)", team) + ") " + leave);
+  }
+  // What the first member of a team says.
+  static std::string agreed(const std::string& said, Team team) {
+    static constexpr const char* before[] = {"", "from_first_lane(", "from_first_thread(",
+                                             "from_first_block("};
+    return team == Team::thread ? said
+                                : before[int(team)] + said + (team == Team::grid ? ", grid)" : ")");
   }
   // The same for the steps of a loop that runs in order: the next one may use what this one has.
   void write_one_after_another(const Block& block, Team team) {
@@ -715,14 +734,10 @@ class KernelWriter {
   }
   // Ends a loop that the host wants to stop; members of a team agree about it.
   void look_after(std::int64_t turns, const std::string& turn, Team team) {
-    static constexpr const char* agreed[] = {"", "from_first_lane(", "from_first_thread(",
-                                             "from_first_block("};
     std::string wanted = "is_stopped(word)";
     if (team == Team::block || team == Team::grid) wanted = rank(team) + " == 0 && " + wanted;
-    if (team != Team::thread)
-      wanted = agreed[int(team)] + wanted + (team == Team::grid ? ", grid)" : ")");
-    line("if (" + turn + " % " + number(turns) + " == " + number(turns - 1) + " && " + wanted +
-         ") " + (team == team_ ? "return;" : "break;"));
+    line("if (" + turn + " % " + number(turns) + " == " + number(turns - 1) + " && " +
+         agreed(wanted, team) + ") " + (team == team_ ? "return;" : "break;"));
   }
 
   std::string is_swapped(const Statement& s) const {

@@ -295,6 +295,7 @@ inline void fail(const Word& word, int code, long value, long order) {
   __threadfence_system();
   atomicExch(step, word.step);
 }
+inline bool has_failed(const Word& word) { return on_cpu::changing(word.failed) != 0; }
 inline bool is_stopped(const Word& word) {
   if (on_cpu::changing(on_cpu::pointer_to(word.failure->stop)) != 0) fail(word, -1, 0, 0);
   return on_cpu::changing(on_cpu::pointer_to(word.failure->step)) != 0;
