@@ -21,7 +21,7 @@ import rows_convolution
 import rows_gpt
 import rows_loops
 import rows_training
-from libraries import compiled, eager, jitted
+from libraries import compiled, eager, jitted, mapped
 from rows import leaves
 
 __all__ = ["Row", "all_rows", "leaves"]
@@ -412,16 +412,20 @@ def program_row(name, examples):
         module, xp, lax = library.module, library.xp, library.lax
         f, inputs = programs().make(module, getattr(module, "numpy", xp), lax)[name]
         scale = 1 + 1e-3 * np.arange(examples) / examples
-        arrays, dims = [], []
-        for value in inputs:
+
+        def is_mapped(value):
+            return np.asarray(value).dtype.kind == "f"
+
+        def examples_of(value):
             value = np.asarray(value)
-            mapped = value.dtype.kind == "f"
-            if mapped:
+            if is_mapped(value):
                 shape = (examples,) + (1,) * value.ndim
                 value = (value * scale.reshape(shape)).astype(np.float32)
-            arrays.append(library.array(value))
-            dims.append(0 if mapped else None)
-        if not any(dim == 0 for dim in dims):
+            return library.array(value)
+
+        arrays = mapped(examples_of, inputs)
+        dims = mapped(lambda value: 0 if is_mapped(value) else None, inputs)
+        if not leaves(dims):
             return compiled(library, f, *arrays)
         return compiled(library, module.vmap(f, in_axes=tuple(dims)), *arrays)
 

@@ -377,7 +377,7 @@ def indices_outside():
         )[1],
         "sum": lambda x, i: pnp.sum(x[i] * 2),
     }
-    x, i = there(np.arange(8.0), np.array([1, 2, 100_000_000, 3] * (n // 4), "i4"))
+    x, i = there(np.arange(8, dtype="f4"), np.array([1, 2, 100_000_000, 3] * (n // 4), "i4"))
     for name, f in programs.items():
         try:
             np.asarray(plait.jit(f)(x, i))

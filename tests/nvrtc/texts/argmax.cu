@@ -1,5 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
@@ -8,6 +8,7 @@ extern "C" __global__ void argmax0_0(In<float> m0, Out<int> m1) {
   for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 4096u; step += gridDim.x * blockDim.x / 8u) {
     const long v1 = step;
     float part_of_v4 = -HUGE_VALF;
+    #pragma unroll 8
     for (long v2 = threadIdx.x & 7u; v2 < 128; v2 += 8) {
       const float v3 = m0[v1 * 128 + v2];
       part_of_v4 = lax::max(part_of_v4, v3);
@@ -17,6 +18,7 @@ extern "C" __global__ void argmax0_0(In<float> m0, Out<int> m1) {
     part_of_v4 = lax::max(part_of_v4, from_lane_after(part_of_v4, 1));
     const float v4 = from_first_lane(part_of_v4);
     long part_of_v14 = 9223372036854775807L;
+    #pragma unroll 8
     for (long v7 = threadIdx.x & 7u; v7 < 128; v7 += 8) {
       const float v8 = m0[v1 * 128 + v7];
       const bool v10 = v8 == v4;

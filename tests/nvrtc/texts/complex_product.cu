@@ -1,7 +1,5 @@
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
-#include <plait/lanes.h>
 #include <base/math.cpp>
 
 // 4096 steps, by threads

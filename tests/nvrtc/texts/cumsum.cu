@@ -1,95 +1,233 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
-// 9216 steps, by octets
-extern "C" __global__ void cumsum0_0(In<float> m0, Out<float> m2) {
-  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 9216u; step += gridDim.x * blockDim.x / 8u) {
-    const long v1 = step / 9u;
-    const long v2 = step % 9u;
-    float part_of_v5 = -0.0f;
-    for (long v3 = threadIdx.x & 7u; v3 < 32; v3 += 8) {
-      const float v4 = m0[v1 * 300 + v2 * 32 + v3];
-      part_of_v5 = part_of_v5 + v4;
+// 1024 steps, by octets
+extern "C" __global__ void cumsum0_0(In<float> m0, Out<float> m1, InOut<float> m2, InOut<float> m3) {
+  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 1024u; step += gridDim.x * blockDim.x / 8u) {
+    const long v0 = step;
+    for (long v1 = (threadIdx.x & 7u); v1 < 18; v1 += 8) {
+      const float v2 = m0[v0 * 300 + v1 * 16];
+      const float v3 = m0[v0 * 300 + v1 * 16 + 1];
+      const float v4 = m0[v0 * 300 + v1 * 16 + 2];
+      const float v5 = m0[v0 * 300 + v1 * 16 + 3];
+      const float v6 = m0[v0 * 300 + v1 * 16 + 4];
+      const float v7 = m0[v0 * 300 + v1 * 16 + 5];
+      const float v8 = m0[v0 * 300 + v1 * 16 + 6];
+      const float v9 = m0[v0 * 300 + v1 * 16 + 7];
+      const float v10 = m0[v0 * 300 + v1 * 16 + 8];
+      const float v11 = m0[v0 * 300 + v1 * 16 + 9];
+      const float v12 = m0[v0 * 300 + v1 * 16 + 10];
+      const float v13 = m0[v0 * 300 + v1 * 16 + 11];
+      const float v14 = m0[v0 * 300 + v1 * 16 + 12];
+      const float v15 = m0[v0 * 300 + v1 * 16 + 13];
+      const float v16 = m0[v0 * 300 + v1 * 16 + 14];
+      const float v17 = m0[v0 * 300 + v1 * 16 + 15];
+      const float v18 = v2 + v3;
+      const float v19 = v18 + v4;
+      const float v20 = v19 + v5;
+      const float v21 = v20 + v6;
+      const float v22 = v21 + v7;
+      const float v23 = v22 + v8;
+      const float v24 = v23 + v9;
+      const float v25 = v24 + v10;
+      const float v26 = v25 + v11;
+      const float v27 = v26 + v12;
+      const float v28 = v27 + v13;
+      const float v29 = v28 + v14;
+      const float v30 = v29 + v15;
+      const float v31 = v30 + v16;
+      const float v32 = v31 + v17;
+      m2[v0 * 18 + v1] = v32;
     }
-    part_of_v5 = part_of_v5 + from_lane_after(part_of_v5, 4);
-    part_of_v5 = part_of_v5 + from_lane_after(part_of_v5, 2);
-    part_of_v5 = part_of_v5 + from_lane_after(part_of_v5, 1);
-    const float v5 = from_first_lane(part_of_v5);
-    if ((threadIdx.x & 7u) == 0) m2[v1 * 9 + v2] = v5;
-  }
-}
-
-// 9216 steps, by threads
-extern "C" __global__ void cumsum0_1(Out<float> m2, Out<float> m3) {
-  for (unsigned step = blockIdx.x * blockDim.x + threadIdx.x; step < 9216u; step += gridDim.x * blockDim.x) {
-    const long v1 = step / 9u;
-    const long v7 = step % 9u;
-    float parts_of_v17[8];
-    #pragma unroll
-    for (long part0 = 0; part0 < 8; ++part0) parts_of_v17[part0] = -0.0f;
-    for (long first1 = 0; first1 < 8; first1 += 8) {
-      #pragma unroll
-      for (long part0 = 0; part0 < 8; ++part0) {
-        const long v10 = first1 + part0;
-        const long v12 = 0L + v10;
-        const long v13 = lax::min(v12, 8L);
-        const float v14 = m2[v1 * 9 + v13];
-        const bool v15 = v10 <= v7;
-        const float v16 = v15 ? v14 : -0.0f;
-        parts_of_v17[part0] = parts_of_v17[part0] + v16;
-      }
+    __syncwarp(octet());
+    const float v34 = m2[v0 * 18];
+    const float v35 = m2[v0 * 18 + 1];
+    const float v36 = m2[v0 * 18 + 2];
+    const float v37 = m2[v0 * 18 + 3];
+    const float v38 = m2[v0 * 18 + 4];
+    const float v39 = m2[v0 * 18 + 5];
+    const float v40 = m2[v0 * 18 + 6];
+    const float v41 = m2[v0 * 18 + 7];
+    const float v42 = m2[v0 * 18 + 8];
+    const float v43 = m2[v0 * 18 + 9];
+    const float v44 = m2[v0 * 18 + 10];
+    const float v45 = m2[v0 * 18 + 11];
+    const float v46 = m2[v0 * 18 + 12];
+    const float v47 = m2[v0 * 18 + 13];
+    const float v48 = m2[v0 * 18 + 14];
+    const float v49 = m2[v0 * 18 + 15];
+    const float v50 = v34 + v35;
+    const float v51 = v50 + v36;
+    const float v52 = v51 + v37;
+    const float v53 = v52 + v38;
+    const float v54 = v53 + v39;
+    const float v55 = v54 + v40;
+    const float v56 = v55 + v41;
+    const float v57 = v56 + v42;
+    const float v58 = v57 + v43;
+    const float v59 = v58 + v44;
+    const float v60 = v59 + v45;
+    const float v61 = v60 + v46;
+    const float v62 = v61 + v47;
+    const float v63 = v62 + v48;
+    const float v64 = v63 + v49;
+    const float v121 = m2[v0 * 18 + 16];
+    const float v122 = m2[v0 * 18 + 17];
+    const float v125 = v64 + v121;
+    const float v126 = v121 + v122;
+    const float v127 = v64 + v126;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18] = v34;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 1] = v50;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 2] = v51;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 3] = v52;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 4] = v53;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 5] = v54;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 6] = v55;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 7] = v56;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 8] = v57;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 9] = v58;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 10] = v59;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 11] = v60;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 12] = v61;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 13] = v62;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 14] = v63;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 15] = v64;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 16] = v125;
+    if ((threadIdx.x & 7u) == 0) m3[v0 * 18 + 17] = v127;
+    __syncwarp(octet());
+    for (long v129 = (threadIdx.x & 7u); v129 < 18; v129 += 8) {
+      const float v130 = m0[v0 * 300 + v129 * 16];
+      const float v131 = m0[v0 * 300 + v129 * 16 + 1];
+      const float v132 = m0[v0 * 300 + v129 * 16 + 2];
+      const float v133 = m0[v0 * 300 + v129 * 16 + 3];
+      const float v134 = m0[v0 * 300 + v129 * 16 + 4];
+      const float v135 = m0[v0 * 300 + v129 * 16 + 5];
+      const float v136 = m0[v0 * 300 + v129 * 16 + 6];
+      const float v137 = m0[v0 * 300 + v129 * 16 + 7];
+      const float v138 = m0[v0 * 300 + v129 * 16 + 8];
+      const float v139 = m0[v0 * 300 + v129 * 16 + 9];
+      const float v140 = m0[v0 * 300 + v129 * 16 + 10];
+      const float v141 = m0[v0 * 300 + v129 * 16 + 11];
+      const float v142 = m0[v0 * 300 + v129 * 16 + 12];
+      const float v143 = m0[v0 * 300 + v129 * 16 + 13];
+      const float v144 = m0[v0 * 300 + v129 * 16 + 14];
+      const float v145 = m0[v0 * 300 + v129 * 16 + 15];
+      const long v146 = v129 - 1L;
+      const long v147 = lax::max(v146, 0L);
+      const bool v148 = v129 > 0L;
+      const float v149 = m3[v0 * 18 + v147];
+      const float v150 = v149 + v130;
+      const float v151 = v148 ? v150 : v130;
+      const float v152 = v130 + v131;
+      const float v153 = v149 + v152;
+      const float v154 = v148 ? v153 : v152;
+      const float v155 = v152 + v132;
+      const float v156 = v149 + v155;
+      const float v157 = v148 ? v156 : v155;
+      const float v158 = v155 + v133;
+      const float v159 = v149 + v158;
+      const float v160 = v148 ? v159 : v158;
+      const float v161 = v158 + v134;
+      const float v162 = v149 + v161;
+      const float v163 = v148 ? v162 : v161;
+      const float v164 = v161 + v135;
+      const float v165 = v149 + v164;
+      const float v166 = v148 ? v165 : v164;
+      const float v167 = v164 + v136;
+      const float v168 = v149 + v167;
+      const float v169 = v148 ? v168 : v167;
+      const float v170 = v167 + v137;
+      const float v171 = v149 + v170;
+      const float v172 = v148 ? v171 : v170;
+      const float v173 = v170 + v138;
+      const float v174 = v149 + v173;
+      const float v175 = v148 ? v174 : v173;
+      const float v176 = v173 + v139;
+      const float v177 = v149 + v176;
+      const float v178 = v148 ? v177 : v176;
+      const float v179 = v176 + v140;
+      const float v180 = v149 + v179;
+      const float v181 = v148 ? v180 : v179;
+      const float v182 = v179 + v141;
+      const float v183 = v149 + v182;
+      const float v184 = v148 ? v183 : v182;
+      const float v185 = v182 + v142;
+      const float v186 = v149 + v185;
+      const float v187 = v148 ? v186 : v185;
+      const float v188 = v185 + v143;
+      const float v189 = v149 + v188;
+      const float v190 = v148 ? v189 : v188;
+      const float v191 = v188 + v144;
+      const float v192 = v149 + v191;
+      const float v193 = v148 ? v192 : v191;
+      const float v194 = v191 + v145;
+      const float v195 = v149 + v194;
+      const float v196 = v148 ? v195 : v194;
+      m1[v0 * 300 + v129 * 16] = v151;
+      m1[v0 * 300 + v129 * 16 + 1] = v154;
+      m1[v0 * 300 + v129 * 16 + 2] = v157;
+      m1[v0 * 300 + v129 * 16 + 3] = v160;
+      m1[v0 * 300 + v129 * 16 + 4] = v163;
+      m1[v0 * 300 + v129 * 16 + 5] = v166;
+      m1[v0 * 300 + v129 * 16 + 6] = v169;
+      m1[v0 * 300 + v129 * 16 + 7] = v172;
+      m1[v0 * 300 + v129 * 16 + 8] = v175;
+      m1[v0 * 300 + v129 * 16 + 9] = v178;
+      m1[v0 * 300 + v129 * 16 + 10] = v181;
+      m1[v0 * 300 + v129 * 16 + 11] = v184;
+      m1[v0 * 300 + v129 * 16 + 12] = v187;
+      m1[v0 * 300 + v129 * 16 + 13] = v190;
+      m1[v0 * 300 + v129 * 16 + 14] = v193;
+      m1[v0 * 300 + v129 * 16 + 15] = v196;
     }
-    #pragma unroll
-    for (long part0 = 0; part0 < 1; ++part0) {
-      const long v10 = 8 + part0;
-      const long v12 = 0L + v10;
-      const long v13 = lax::min(v12, 8L);
-      const float v14 = m2[v1 * 9 + v13];
-      const bool v15 = v10 <= v7;
-      const float v16 = v15 ? v14 : -0.0f;
-      parts_of_v17[part0] = parts_of_v17[part0] + v16;
-    }
-    parts_of_v17[0] = parts_of_v17[0] + parts_of_v17[4];
-    parts_of_v17[1] = parts_of_v17[1] + parts_of_v17[5];
-    parts_of_v17[2] = parts_of_v17[2] + parts_of_v17[6];
-    parts_of_v17[3] = parts_of_v17[3] + parts_of_v17[7];
-    parts_of_v17[0] = parts_of_v17[0] + parts_of_v17[2];
-    parts_of_v17[1] = parts_of_v17[1] + parts_of_v17[3];
-    parts_of_v17[0] = parts_of_v17[0] + parts_of_v17[1];
-    const float v17 = parts_of_v17[0];
-    m3[v1 * 9 + v7] = v17;
-  }
-}
-
-// 307200 steps, by octets
-extern "C" __global__ void cumsum0_2(In<float> m0, Out<float> m1, Out<float> m3) {
-  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 307200u; step += gridDim.x * blockDim.x / 8u) {
-    const long v1 = step / 300u;
-    const long v19 = step % 300u;
-    const long v20 = lax::div(v19, 32L);
-    const long v21 = lax::rem(v19, 32L);
-    const long v24 = v20 * 32L;
-    float part_of_v30 = -0.0f;
-    for (long v22 = threadIdx.x & 7u; v22 < 32; v22 += 8) {
-      const long v25 = v24 + v22;
-      const long v26 = lax::min(v25, 299L);
-      const float v27 = m0[v1 * 300 + v26];
-      const bool v28 = v22 <= v21;
-      const float v29 = v28 ? v27 : -0.0f;
-      part_of_v30 = part_of_v30 + v29;
-    }
-    part_of_v30 = part_of_v30 + from_lane_after(part_of_v30, 4);
-    part_of_v30 = part_of_v30 + from_lane_after(part_of_v30, 2);
-    part_of_v30 = part_of_v30 + from_lane_after(part_of_v30, 1);
-    const float v30 = from_first_lane(part_of_v30);
-    const long v32 = v20 - 1L;
-    const long v33 = lax::max(v32, 0L);
-    const float v34 = m3[v1 * 9 + v33];
-    const bool v35 = v20 > 0L;
-    const float v36 = v35 ? v34 : -0.0f;
-    const float v37 = v30 + v36;
-    if ((threadIdx.x & 7u) == 0) m1[v1 * 300 + v19] = v37;
+    const float v198 = m0[v0 * 300 + 288];
+    const float v199 = m0[v0 * 300 + 289];
+    const float v200 = m0[v0 * 300 + 290];
+    const float v201 = m0[v0 * 300 + 291];
+    const float v202 = m0[v0 * 300 + 292];
+    const float v203 = m0[v0 * 300 + 293];
+    const float v204 = m0[v0 * 300 + 294];
+    const float v205 = m0[v0 * 300 + 295];
+    const float v206 = m0[v0 * 300 + 296];
+    const float v207 = m0[v0 * 300 + 297];
+    const float v208 = m0[v0 * 300 + 298];
+    const float v209 = m0[v0 * 300 + 299];
+    const float v213 = v127 + v198;
+    const float v214 = v198 + v199;
+    const float v215 = v127 + v214;
+    const float v216 = v214 + v200;
+    const float v217 = v127 + v216;
+    const float v218 = v216 + v201;
+    const float v219 = v127 + v218;
+    const float v220 = v218 + v202;
+    const float v221 = v127 + v220;
+    const float v222 = v220 + v203;
+    const float v223 = v127 + v222;
+    const float v224 = v222 + v204;
+    const float v225 = v127 + v224;
+    const float v226 = v224 + v205;
+    const float v227 = v127 + v226;
+    const float v228 = v226 + v206;
+    const float v229 = v127 + v228;
+    const float v230 = v228 + v207;
+    const float v231 = v127 + v230;
+    const float v232 = v230 + v208;
+    const float v233 = v127 + v232;
+    const float v234 = v232 + v209;
+    const float v235 = v127 + v234;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 288] = v213;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 289] = v215;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 290] = v217;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 291] = v219;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 292] = v221;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 293] = v223;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 294] = v225;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 295] = v227;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 296] = v229;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 297] = v231;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 298] = v233;
+    if ((threadIdx.x & 7u) == 0) m1[v0 * 300 + 299] = v235;
   }
 }

@@ -1,11 +1,23 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
-#include <plait/functions.h>
 #include <plait/lanes.h>
 
 // 1048576 steps, by threads
 extern "C" __global__ void heat0_0(In<float> m0, Out<float> m1) {
-  #pragma unroll 4
+  if (begins_fours(m0) && begins_fours(m1)) {
+    for (unsigned step = blockIdx.x * blockDim.x + threadIdx.x; step < 262144u; step += gridDim.x * blockDim.x) {
+      const long v28 = long(step) * 4;
+      const Four<float> four0 = load4(m0, v28);
+      Four<float> four1;
+      #pragma unroll
+      for (int lane = 0; lane < 4; ++lane) {
+        const float v27 = four0.at[lane];
+        four1.at[lane] = v27;
+      }
+      store4(m1, v28, four1);
+    }
+    return;
+  }
   for (unsigned step = blockIdx.x * blockDim.x + threadIdx.x; step < 1048576u; step += gridDim.x * blockDim.x) {
     const long v28 = step;
     const float v27 = m0[v28];

@@ -1,39 +1,63 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
-// 8192 steps, by octets
+// 8192 steps, by blocks
 extern "C" __global__ void layer_norm0_0(In<float> m0, In<float> m1, In<float> m2, Out<float> m3) {
-  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 8192u; step += gridDim.x * blockDim.x / 8u) {
+  SHARED(float, row_m0, 768);
+  SHARED(float, terms_float, 768);
+  SHARED(float, total_float, 1);
+  for (unsigned step = blockIdx.x; step < 8192u; step += gridDim.x) {
     const long v1 = step;
-    float part_of_v4 = 0.0f;
-    for (long v2 = threadIdx.x & 7u; v2 < 768; v2 += 8) {
-      const float v3 = m0[v1 * 768 + v2];
-      part_of_v4 = part_of_v4 + v3;
+    __syncthreads();
+    for (long i = threadIdx.x; i < 768; i += blockDim.x) {
+      row_m0[i] = m0[v1 * 768 + i];
     }
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 4);
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 2);
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 1);
-    const float v4 = from_first_lane(part_of_v4);
+    __syncthreads();
+    __syncthreads();
+    if (threadIdx.x < 8) {
+      float part_of_v4 = 0.0f;
+      #pragma unroll 8
+      for (long v2 = threadIdx.x & 7u; v2 < 768; v2 += 8) {
+        const float v3 = row_m0[v2];
+        part_of_v4 = part_of_v4 + v3;
+      }
+      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 4);
+      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 2);
+      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 1);
+      if (threadIdx.x == 0) total_float[0] = part_of_v4;
+    }
+    __syncthreads();
+    const float v4 = total_float[0];
     const float v8 = v4 / 768.0f;
-    float part_of_v15 = 0.0f;
-    for (long v10 = threadIdx.x & 7u; v10 < 768; v10 += 8) {
-      const float v11 = m0[v1 * 768 + v10];
+    for (long v10 = threadIdx.x; v10 < 768; v10 += blockDim.x) {
+      const float v11 = row_m0[v10];
       const float v13 = v11 - v8;
       const float v14 = v13 * v13;
-      part_of_v15 = part_of_v15 + v14;
+      terms_float[v10] = v14;
     }
-    part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 4);
-    part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 2);
-    part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 1);
-    const float v15 = from_first_lane(part_of_v15);
+    __syncthreads();
+    if (threadIdx.x < 8) {
+      float part_of_v15 = 0.0f;
+      #pragma unroll 8
+      for (long i = threadIdx.x; i < 768; i += 8) {
+        const float term1 = terms_float[i];
+        part_of_v15 = part_of_v15 + term1;
+      }
+      part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 4);
+      part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 2);
+      part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 1);
+      if (threadIdx.x == 0) total_float[0] = part_of_v15;
+    }
+    __syncthreads();
+    const float v15 = total_float[0];
     const float v20 = v15 / 768.0f;
     const float v21 = v20 + 1e-05f;
     const float v22 = lax::sqrt(v21);
     const float v23 = 1.0f / v22;
-    for (long v25 = (threadIdx.x & 7u); v25 < 768; v25 += 8) {
-      const float v26 = m0[v1 * 768 + v25];
+    for (long v25 = threadIdx.x; v25 < 768; v25 += blockDim.x) {
+      const float v26 = row_m0[v25];
       const float v28 = v26 - v8;
       const float v30 = v28 * v23;
       const float v31 = m1[v25];

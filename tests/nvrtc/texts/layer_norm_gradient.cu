@@ -1,45 +1,84 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
-// 8192 steps, by octets
-extern "C" __global__ void layer_norm_gradient0_0(In<float> m0, In<float> m1, InOut<float> m2, Out<float> m3, Out<float> m4) {
-  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 8192u; step += gridDim.x * blockDim.x / 8u) {
+// 8192 steps, by blocks
+extern "C" __global__ void layer_norm_gradient0_0(In<float> m0, In<float> m1, Out<float> m3, Out<float> m4) {
+  SHARED(float, row_m0, 768);
+  SHARED(float, row_m1, 768);
+  SHARED(float, row_m2, 768);
+  SHARED(float, terms_float, 768);
+  SHARED(float, total_float, 1);
+  for (unsigned step = blockIdx.x; step < 8192u; step += gridDim.x) {
     const long v1 = step;
-    float part_of_v4 = 0.0f;
-    for (long v2 = threadIdx.x & 7u; v2 < 768; v2 += 8) {
-      const float v3 = m0[v1 * 768 + v2];
-      part_of_v4 = part_of_v4 + v3;
+    __syncthreads();
+    for (long i = threadIdx.x; i < 768; i += blockDim.x) {
+      row_m0[i] = m0[v1 * 768 + i];
     }
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 4);
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 2);
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 1);
-    const float v4 = from_first_lane(part_of_v4);
+    for (long i = threadIdx.x; i < 768; i += blockDim.x) {
+      row_m1[i] = m1[i];
+    }
+    __syncthreads();
+    __syncthreads();
+    if (threadIdx.x < 8) {
+      float part_of_v4 = 0.0f;
+      #pragma unroll 8
+      for (long v2 = threadIdx.x & 7u; v2 < 768; v2 += 8) {
+        const float v3 = row_m0[v2];
+        part_of_v4 = part_of_v4 + v3;
+      }
+      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 4);
+      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 2);
+      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 1);
+      if (threadIdx.x == 0) total_float[0] = part_of_v4;
+    }
+    __syncthreads();
+    const float v4 = total_float[0];
     const float v8 = v4 / 768.0f;
-    float part_of_v16 = 0.0f;
-    for (long v10 = threadIdx.x & 7u; v10 < 768; v10 += 8) {
-      const float v11 = m1[v10];
-      const float v12 = m0[v1 * 768 + v10];
+    for (long v10 = threadIdx.x; v10 < 768; v10 += blockDim.x) {
+      const float v11 = row_m1[v10];
+      const float v12 = row_m0[v10];
       const float v14 = v12 - v8;
       const float v15 = v11 * v14;
-      part_of_v16 = part_of_v16 + v15;
+      terms_float[v10] = v15;
     }
-    part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 4);
-    part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 2);
-    part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 1);
-    const float v16 = from_first_lane(part_of_v16);
-    float part_of_v23 = 0.0f;
-    for (long v18 = threadIdx.x & 7u; v18 < 768; v18 += 8) {
-      const float v19 = m0[v1 * 768 + v18];
+    __syncthreads();
+    if (threadIdx.x < 8) {
+      float part_of_v16 = 0.0f;
+      #pragma unroll 8
+      for (long i = threadIdx.x; i < 768; i += 8) {
+        const float term1 = terms_float[i];
+        part_of_v16 = part_of_v16 + term1;
+      }
+      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 4);
+      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 2);
+      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 1);
+      if (threadIdx.x == 0) total_float[0] = part_of_v16;
+    }
+    __syncthreads();
+    const float v16 = total_float[0];
+    for (long v18 = threadIdx.x; v18 < 768; v18 += blockDim.x) {
+      const float v19 = row_m0[v18];
       const float v21 = v19 - v8;
       const float v22 = v21 * v21;
-      part_of_v23 = part_of_v23 + v22;
+      terms_float[v18] = v22;
     }
-    part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 4);
-    part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 2);
-    part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 1);
-    const float v23 = from_first_lane(part_of_v23);
+    __syncthreads();
+    if (threadIdx.x < 8) {
+      float part_of_v23 = 0.0f;
+      #pragma unroll 8
+      for (long i = threadIdx.x; i < 768; i += 8) {
+        const float term1 = terms_float[i];
+        part_of_v23 = part_of_v23 + term1;
+      }
+      part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 4);
+      part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 2);
+      part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 1);
+      if (threadIdx.x == 0) total_float[0] = part_of_v23;
+    }
+    __syncthreads();
+    const float v23 = total_float[0];
     const float v27 = v23 / 768.0f;
     const float v28 = v27 + 1e-05f;
     const float v29 = lax::sqrt(v28);
@@ -50,30 +89,40 @@ extern "C" __global__ void layer_norm_gradient0_0(In<float> m0, In<float> m1, In
     const float v42 = v29 * 2.0f;
     const float v43 = v41 / v42;
     const float v44 = v43 / 768.0f;
-    float part_of_v61 = 0.0f;
-    for (long v58 = threadIdx.x & 7u; v58 < 768; v58 += 8) {
-      const float v126 = m0[v1 * 768 + v58];
+    for (long v58 = threadIdx.x; v58 < 768; v58 += blockDim.x) {
+      const float v126 = row_m0[v58];
       const float v127 = v126 - v8;
       const float v128 = v44 * v127;
       const float v129 = v128 + v128;
-      const float v130 = m1[v58];
+      const float v130 = row_m1[v58];
       const float v131 = v130 * v33;
       const float v132 = v129 + v131;
-      m2[v1 * 768 + v58] = v132;
+      row_m2[v58] = v132;
       const float v60 = -v132;
-      part_of_v61 = part_of_v61 + v60;
+      terms_float[v58] = v60;
     }
-    part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 4);
-    part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 2);
-    part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 1);
-    const float v61 = from_first_lane(part_of_v61);
+    __syncthreads();
+    if (threadIdx.x < 8) {
+      float part_of_v61 = 0.0f;
+      #pragma unroll 8
+      for (long i = threadIdx.x; i < 768; i += 8) {
+        const float term1 = terms_float[i];
+        part_of_v61 = part_of_v61 + term1;
+      }
+      part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 4);
+      part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 2);
+      part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 1);
+      if (threadIdx.x == 0) total_float[0] = part_of_v61;
+    }
+    __syncthreads();
+    const float v61 = total_float[0];
     const float v64 = v61 / 768.0f;
-    __syncwarp(octet());
-    for (long v66 = (threadIdx.x & 7u); v66 < 768; v66 += 8) {
-      const float v67 = m2[v1 * 768 + v66];
+    __syncthreads();
+    for (long v66 = threadIdx.x; v66 < 768; v66 += blockDim.x) {
+      const float v67 = row_m2[v66];
       const float v69 = v67 + v64;
       m3[v1 * 768 + v66] = v69;
-      const float v72 = m0[v1 * 768 + v66];
+      const float v72 = row_m0[v66];
       const float v74 = v72 - v8;
       const float v76 = v74 * v33;
       m4[v1 * 768 + v66] = v76;
@@ -172,7 +221,18 @@ extern "C" __global__ void layer_norm_gradient1_4(Out<float> m4, Out<float> m5) 
 
 // 6291456 steps, by threads
 extern "C" __global__ void layer_norm_gradient2_0(Out<float> m0) {
-  #pragma unroll 4
+  if (begins_fours(m0)) {
+    for (unsigned step = blockIdx.x * blockDim.x + threadIdx.x; step < 1572864u; step += gridDim.x * blockDim.x) {
+      const long v2 = long(step) * 4;
+      Four<float> four0;
+      #pragma unroll
+      for (int lane = 0; lane < 4; ++lane) {
+        four0.at[lane] = 1.0f;
+      }
+      store4(m0, v2, four0);
+    }
+    return;
+  }
   for (unsigned step = blockIdx.x * blockDim.x + threadIdx.x; step < 6291456u; step += gridDim.x * blockDim.x) {
     const long v2 = step;
     m0[v2] = 1.0f;

@@ -1,5 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
@@ -18,6 +18,7 @@ extern "C" __global__ void matrix_vector0_0(In<float> m0, In<float> m1, Out<floa
     __syncthreads();
     if (threadIdx.x < 8) {
       float part_of_v5 = 0.0f;
+      #pragma unroll 8
       for (long i = threadIdx.x; i < 768; i += 8) {
         const float term1 = terms_float[i];
         const float term2 = terms_float[768 + i];

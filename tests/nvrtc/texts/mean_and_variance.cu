@@ -1,7 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
-#include <plait/functions.h>
-#include <plait/lanes.h>
 
 // 4096 steps, by threads
 extern "C" __global__ void mean_and_variance0_0(In<float> m0, Out<float> m1) {

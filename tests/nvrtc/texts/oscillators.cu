@@ -1,7 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
-#include <plait/functions.h>
-#include <plait/lanes.h>
 
 // 100000 steps, by threads
 extern "C" __global__ void oscillators0_0(In<float> m0, In<float> m1, In<float> m2, Out<float> m3, Out<float> m4) {

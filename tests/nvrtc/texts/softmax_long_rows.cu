@@ -1,5 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
@@ -9,6 +9,7 @@ extern "C" __global__ void softmax_long_rows0_0(In<float> m0, Out<float> m1) {
     const long v1 = step / 49u;
     const long v2 = step % 49u;
     float part_of_v5 = -HUGE_VALF;
+    #pragma unroll 8
     for (long v3 = threadIdx.x & 7u; v3 < 1024; v3 += 8) {
       const float v4 = m0[v1 * 50257 + v2 * 1024 + v3];
       part_of_v5 = lax::max(part_of_v5, v4);
@@ -26,6 +27,7 @@ extern "C" __global__ void softmax_long_rows0_1(In<float> m0, Out<float> m1) {
   for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 64u; step += gridDim.x * blockDim.x / 8u) {
     const long v1 = step;
     float part_of_v9 = -HUGE_VALF;
+    #pragma unroll 8
     for (long v7 = threadIdx.x & 7u; v7 < 81; v7 += 8) {
       const float v8 = m0[v1 * 50257 + v7 + 50176];
       part_of_v9 = lax::max(part_of_v9, v8);
@@ -121,6 +123,7 @@ extern "C" __global__ void softmax_long_rows0_4(In<float> m0, Out<float> m3, Out
     const float v94 = lax::max(v90, v93);
     const float v95 = lax::max(v87, v94);
     float part_of_v107 = 0.0f;
+    #pragma unroll 8
     for (long v105 = threadIdx.x & 7u; v105 < 1024; v105 += 8) {
       const float v202 = m0[v1 * 50257 + v104 * 1024 + v105];
       const float v203 = v202 - v95;
@@ -172,6 +175,7 @@ extern "C" __global__ void softmax_long_rows0_5(In<float> m0, Out<float> m3, Out
     const float v94 = lax::max(v90, v93);
     const float v95 = lax::max(v87, v94);
     float part_of_v111 = 0.0f;
+    #pragma unroll 8
     for (long v109 = threadIdx.x & 7u; v109 < 81; v109 += 8) {
       const float v205 = m0[v1 * 50257 + v109 + 50176];
       const float v206 = v205 - v95;

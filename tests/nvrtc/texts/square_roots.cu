@@ -1,7 +1,6 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
-#include <plait/lanes.h>
 
 // 10000 steps, by threads
 extern "C" __global__ void square_roots0_0(In<float> m0, Out<float> m1, Out<int> failed, Failure* failure, int call_step) {

@@ -1,5 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
@@ -63,6 +63,7 @@ extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<f
       __syncthreads();
       if (threadIdx.x < 8) {
         float part_of_v38 = -HUGE_VALF;
+        #pragma unroll 8
         for (long i = threadIdx.x; i < 1024; i += 8) {
           const float term1 = terms_float[i];
           part_of_v38 = lax::max(part_of_v38, term1);

@@ -1,6 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
-#include <plait/functions.h>
 #include <plait/lanes.h>
 
 // 4096 steps, by octets
@@ -8,6 +7,7 @@ extern "C" __global__ void sum0_0(In<float> m0, Out<float> m1) {
   for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 4096u; step += gridDim.x * blockDim.x / 8u) {
     const long v1 = step;
     float part_of_v4 = 0.0f;
+    #pragma unroll 8
     for (long v2 = threadIdx.x & 7u; v2 < 1024; v2 += 8) {
       const float v3 = m0[v1 * 1024 + v2];
       part_of_v4 = part_of_v4 + v3;

@@ -1,7 +1,5 @@
+#define PLAIT_NO_COMPLEX
 #include <plait/kernel.h>
-
-#include <plait/functions.h>
-#include <plait/lanes.h>
 
 // 65536 steps, by threads
 extern "C" __global__ void sum_of_columns0_0(In<float> m0, Out<float> m1) {
