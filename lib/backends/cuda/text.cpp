@@ -1118,15 +1118,16 @@ std::string source_of(std::span<const ProgramText* const> programs) {
     return std::any_of(words.begin(), words.end(),
                        [&](std::string_view word) { return kernels.find(word) != kernels.npos; });
   };
-  // What is read takes long to compile: as much again as most kernels.
+  const bool has_complex = has_any({"complex"}),
+             calls = has_complex || has_any({"lax::sin(", "lax::cos(", "lax::tan(", "lax::pow(",
+                                             "lax::lgamma(", "lax::digamma("});
+  // What is read takes long to compile: as much again as most kernels. What is called, and not
+  // inline, is beside functions of complex numbers.
   std::string source = "#include <plait/kernel.h>\n";
-  if (!has_any({"complex"})) source = "#define PLAIT_NO_COMPLEX\n" + source;
+  if (!calls) source = "#define PLAIT_NO_COMPLEX\n" + source;
   if (has_any({"lax::", "float16", "complex"})) source += "#include <plait/functions.h>\n";
   if (has_any({"octet()", "_lane(", "_after(", "swap("})) source += "#include <plait/lanes.h>\n";
-  // What is not inline.
-  if (has_any({"lax::sin(", "lax::cos(", "lax::tan(", "lax::pow(", "lax::lgamma(", "lax::digamma(",
-               "complex"}))
-    source += "#include <base/math.cpp>\n";
+  if (calls) source += "#include <base/math.cpp>\n";
   return source + kernels;
 }
 
