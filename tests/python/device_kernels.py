@@ -360,6 +360,30 @@ def largest_elements():
         like_cpu(lambda x, k=k: tuple(lax.top_k(x, k)), x)
 
 
+# --- Unequal sizes -------------------------------------------------------------------------------
+
+
+@case
+def sequences_of_unequal_lengths():
+    """Of sizes that programs round up: what lies beyond the ends must not count."""
+    width, lengths = 16, np.array([256, 192, 154, 81], "i4")
+
+    def one(w, x):
+        scores = x @ w @ x.T
+        return pnp.sum((plait.nn.softmax(scores / 8) @ x) ** 2) + pnp.sum(scores**2) * 1e-6
+
+    def value(w, x, lengths):
+        masked = plait.mask(one, (None, f"t {width}"))
+        return pnp.sum(plait.vmap(lambda x, n: masked(w, x, t=n))(x, lengths))
+
+    w, x = floats(width, width), floats(4, 300, width)
+    actual, gradient = plait.jit(plait.value_and_grad(value))(*there(w, x, lengths))
+    alone = plait.value_and_grad(lambda w: sum(one(w, x[i, :n]) for i, n in enumerate(lengths)))
+    expected, slopes = alone(w)
+    close(actual, expected, 1e-9)
+    close(gradient, slopes, 1e-9)
+
+
 # --- Indices outside -----------------------------------------------------------------------------
 
 

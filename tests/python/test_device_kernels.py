@@ -35,6 +35,7 @@ QUICK = (
     "long_rows_gone_through_several_times",
     "neighbours_at_once",
     "indices_outside",
+    "sequences_of_unequal_lengths",
 )
 
 

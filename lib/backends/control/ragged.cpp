@@ -267,8 +267,8 @@ class RaggedKernel final : public Kernel {
       operands[name] = placed(operands[name], owned, stream);
     CompiledBody::Lease(*check_).run(operands, {}, stream);
   }
-  // Memory of the host as programs of the stream's device read it.
-  static View placed(const View& host, std::vector<Buffer>& owned, const Stream& stream) {
+  // Memory of the host, which owned may hold, as programs of the stream's device read it.
+  static View placed(View host, std::vector<Buffer>& owned, const Stream& stream) {
     if (stream.is_host()) return host;
     owned.push_back(Buffer::empty(host.dtype, host.shape, stream));
     upload(host, owned.back().placed(), stream);
