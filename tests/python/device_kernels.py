@@ -209,6 +209,22 @@ def long_vectors():
         close(plait.jit(pnp.dot)(*there(x, x)), np.dot(x, x), 1e-5 if dtype == "f4" else None)
 
 
+@case
+def loops_whose_steps_are_products():
+    """Which a library computes, and the host starts; small ones are steps of a kernel."""
+
+    def run(w, x):
+        return lax.scan(lambda h, x: (pnp.tanh(h @ w + x), h), pnp.zeros_like(x[0]), x)[0]
+
+    for width, step in [(256, "control"), (16, "cuda")]:
+        w, x = floats(width, width, dtype="f4") / 16, floats(3, 32, width, dtype="f4")
+        f = plait.jit(run)
+        close(f(*there(w, x)), f(w, x), 1e-5)
+        lines = f.explain(*there(w, x)).splitlines()
+        (scan,) = [line for line in lines if " scan" in line]
+        assert f" {step} " in scan, scan
+
+
 # --- Combinations of the same elements -----------------------------------------------------------
 
 

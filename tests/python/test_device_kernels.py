@@ -36,6 +36,7 @@ QUICK = (
     "neighbours_at_once",
     "indices_outside",
     "sequences_of_unequal_lengths",
+    "loops_whose_steps_are_products",
 )
 
 

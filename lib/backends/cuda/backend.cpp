@@ -8,6 +8,7 @@
 #include "driver.h"
 #include "joins.h"
 #include "kernel.h"
+#include "loop_products.h"
 
 namespace plait::cuda {
 namespace {
@@ -21,6 +22,8 @@ class CudaBackend final : public Backend {
 
   Support supports(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval>,
                    Device device) const override {
+    if (has_library_products(equation))
+      return Support::no("a library computes the products of its steps");
     const Jaxpr group = codegen::program_of(equation, inputs);
     const Lowered program = lowered(group, compile_passes::dense_inputs(group), device);
     if (!program.staged) return Support::no("no loop program: " + program.reason);

@@ -14,6 +14,7 @@
 
 #include "codegen/lower.h"
 #include "compile/loop_programs.h"
+#include "loop_products.h"
 #include "lowered.h"
 
 namespace plait::cuda {
@@ -163,6 +164,9 @@ bool are_better_as_one(const Jaxpr& program, std::span<const int> uses, std::spa
   if (is_elementwise(program, group) && is_elementwise(program, more))
     return shape_of(program, group[0]) == shape_of(program, more[0]);
   if (group.size() + more.size() > largest_lowered) return false;
+  for (const std::span<const int> part : {group, more})
+    for (const int index : part)
+      if (has_library_products(program->equations[std::size_t(index)])) return false;
   Equations first(group.begin(), group.end()), second(more.begin(), more.end());
   std::ranges::sort(first);  // views stand behind
   std::ranges::sort(second);
