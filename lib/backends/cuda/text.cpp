@@ -1055,7 +1055,7 @@ class KernelWriter {
   }
   DType dtype_of(const Row& row) const { return program_.memories[std::size_t(row.memory)].dtype; }
   std::int64_t room_of(const Row& row) const {
-    return sizes_ == Sizes::given ? (row.size + 1023) / 1024 * 1024 : row.size;
+    return sizes_ == Sizes::given ? (row.size + 63) / 64 * 64 : row.size;
   }
   std::string shared() const {
     std::string text;
