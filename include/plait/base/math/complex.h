@@ -5,7 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Kernels for GPUs that have no complex numbers leave this out: to read it takes their compiler long.
+// Kernels for GPUs that have no complex numbers leave this out: to read it takes their compiler
+// long.
 #ifndef PLAIT_NO_COMPLEX
 
 #include <cmath>

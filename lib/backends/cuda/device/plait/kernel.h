@@ -85,7 +85,8 @@ inline void fail(const Word& word, int code, long value, long order) {
   __threadfence_system();
   atomicExch(&failure->step, word.step);
 }
-// What follows checks in the same kernel asks whether one has failed, whichever thread has found it.
+// What follows checks in the same kernel asks whether one has failed, whichever thread has found
+// it.
 inline bool has_failed(const Word& word) { return *(volatile int*)word.failed != 0; }
 // Whether a loop that may be endless is to stop: the host wants it, or the call has failed.
 inline bool is_stopped(const Word& word) {
