@@ -532,7 +532,7 @@ class KernelWriter {
   }
   // Whether steps may fail, each for itself, before statements that may rely on all checks.
   static bool checks_before_others(const Statement& s, const Block& block) {
-    return s.kind == Kind::repeat && &s != &block.back() && codegen::has_checks(s);
+    return s.kind != Kind::check && &s != &block.back() && codegen::has_checks(s);
   }
   // The members of a team agree about it.
   void leave_where_failed(Team team) {
