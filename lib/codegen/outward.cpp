@@ -58,17 +58,6 @@ bool uses_memory(const Block& block, int memory, const Statement& except) {
   });
 }
 
-// Whether a serial loop only tests indices: its steps are apart but for which one fails first.
-bool only_checks(const Statement& loop) {
-  bool has_checks = false, has_effects = false;
-  for_each_statement(loop, [&](const Statement& s) {
-    has_checks = has_checks || s.kind == Kind::check;
-    has_effects = has_effects || s.kind == Kind::store || s.kind == Kind::copy ||
-                  s.kind == Kind::call || !s.carries.empty() || !s.exchanged.empty();
-  });
-  return loop.kind == Kind::repeat && has_checks && !has_effects;
-}
-
 // Statements that run, roughly.
 double work_of(const Statement& s) {
   constexpr double usual_steps = 16;  // of a while

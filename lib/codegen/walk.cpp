@@ -25,6 +25,16 @@ bool goes_through_rows(const Statement& loop) {
   });
 }
 
+bool only_checks(const Statement& loop) {
+  using Kind = Statement::Kind;
+  bool has_effects = false;
+  for_each_statement(loop, [&](const Statement& s) {
+    has_effects = has_effects || s.kind == Kind::store || s.kind == Kind::copy ||
+                  s.kind == Kind::call || !s.carries.empty() || !s.exchanged.empty();
+  });
+  return loop.kind == Kind::repeat && has_checks(loop) && !has_effects;
+}
+
 bool has_places_to_check(const Statement& statement) {
   std::vector<Value> computed;
   for_each_statement(statement, [&](const Statement& s) {

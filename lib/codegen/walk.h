@@ -49,6 +49,9 @@ inline bool has_checks(const Statement& statement) {
   return has;
 }
 
+// Whether a loop only tests indices: its steps are apart but for which one fails first.
+bool only_checks(const Statement& loop);
+
 // Whether it reads or writes at indices that it computes, which may have been checked before.
 bool has_places_to_check(const Statement& statement);
 

@@ -15,7 +15,7 @@ struct Fours {
   std::set<const codegen::Statement*> whole;  // loads and stores of four neighbours
   std::set<int> memories;                     // whose addresses must be multiples of four elements
 };
-// Of a stage of so many steps that only compute, load and store; where that is no use, none.
+// Of a stage whose steps only compute, load and store; none where that is no use.
 std::optional<Fours> fours_of(const Stage& stage);
 
 }  // namespace plait::cuda

@@ -11,13 +11,12 @@
 
 #include "compile/loop_programs.h"
 #include "driver.h"
+#include "frame.h"
 #include "modules.h"
 #include "work.h"
 
 namespace plait::cuda {
 namespace {
-
-constexpr std::int64_t alignment = 256;
 
 // Whether kernels with their sizes as parameters have too many.
 bool takes_too_many(const ProgramText& text) {
@@ -53,21 +52,22 @@ class ProgramKernel final : public Kernel {
       used.insert(kernel.memories.begin(), kernel.memories.end());
     for (const codegen::Memory& memory : staged_->program.memories) {
       const bool is_own = !memory.has_index();
-      places_.push_back({memory.space, is_own ? frame_bytes_ : memory.index});
+      places_.push_back({memory.space, is_own ? frame_.bytes() : memory.index});
       if (is_own && used.contains(int(places_.size()) - 1))
-        add_to_frame(memory.size * size_of(memory.dtype));
+        frame_.add(memory.size * size_of(memory.dtype));
     }
     for (const auto& [input, aval] : backward) {
       const Sizes64 sizes = aval.shape.to_sizes();
-      copies_.push_back({input, {nullptr, aval.dtype, sizes, dense_strides(sizes)}, frame_bytes_});
-      add_to_frame(copies_.back().view.size() * size_of(aval.dtype));
+      copies_.push_back(
+          {input, {nullptr, aval.dtype, sizes, dense_strides(sizes)}, frame_.bytes()});
+      frame_.add(copies_.back().view.size() * size_of(aval.dtype));
     }
     for (const KernelText& kernel : text_.kernels) {
       may_fail_ |= kernel.may_fail;
       is_cooperative_ |= kernel.is_cooperative;
     }
-    failed_at_ = frame_bytes_;
-    if (may_fail_ || is_cooperative_) frame_bytes_ += alignment;
+    failed_at_ = frame_.bytes();
+    if (may_fail_ || is_cooperative_) frame_.add(bytes_at_end);
   }
   const ProgramText& text() const { return text_; }
   void set_module(SharedModule module) { module_ = std::move(module); }
@@ -130,7 +130,7 @@ class ProgramKernel final : public Kernel {
       return std::current_exception();
     }
   }
-  std::int64_t scratch_bytes() const override { return frame_bytes_; }
+  std::int64_t scratch_bytes() const override { return frame_.bytes(); }
   bool is_capturable() const override { return true; }
   bool can_fail() const override { return may_fail_; }
   bool is_whole() const override { return true; }
@@ -154,15 +154,13 @@ class ProgramKernel final : public Kernel {
     View view;  // dense
     std::int64_t at;
   };
-  void add_to_frame(std::int64_t bytes) {
-    frame_bytes_ += (bytes + alignment - 1) / alignment * alignment;
-  }
 
   const std::shared_ptr<const Staged> staged_;
   const ProgramText text_;
   std::vector<Place> places_;  // by memory
   std::vector<Copy> copies_;
-  std::int64_t frame_bytes_ = 0, failed_at_ = 0;
+  Frame frame_;
+  std::int64_t failed_at_ = 0;
   bool may_fail_ = false, is_cooperative_ = false;
   std::optional<SharedModule> module_;
   mutable std::once_flag loaded_;

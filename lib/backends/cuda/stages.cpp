@@ -87,6 +87,7 @@ class Staging {
       stage.is_cooperative = stage.grid.empty() && cuda::width_of(stage.body).steps >= wide_;
       if (stage.is_cooperative) divide_among_blocks(stage.body);
     }
+    count_users();
     for (Stage& stage : stages_) find_rows(stage);
   }
   Staged take() {
@@ -336,22 +337,25 @@ class Staging {
     for (const auto& [memory, regions] : writes) {
       std::vector<Region> all = regions;
       all.insert(all.end(), reads[memory].begin(), reads[memory].end());
-      if (is_own(memory, stage)) add(row_of(stage, all, true));
+      if (is_own(memory)) add(row_of(stage, all, true));
     }
     for (const auto& [memory, regions] : reads)
       if (!writes.contains(memory)) add(row_of(stage, regions, false));
   }
-  // Whether no other stage sees a memory.
-  bool is_own(int memory, const Stage& stage) const {
-    if (program_.memories[std::size_t(memory)].space != Memory::Space::frame) return false;
-    return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& other) {
-      if (&other == &stage) return true;
+  void count_users() {
+    num_users_.assign(program_.memories.size(), 0);
+    for (const Stage& stage : stages_) {
       Effects effects;
-      for (const Statement& s : other.body) effects.add(s);
-      return std::find(effects.reads.begin(), effects.reads.end(), memory) == effects.reads.end() &&
-             std::find(effects.writes.begin(), effects.writes.end(), memory) ==
-                 effects.writes.end();
-    });
+      for (const Statement& s : stage.body) effects.add(s);
+      std::set<int> used(effects.reads.begin(), effects.reads.end());
+      used.insert(effects.writes.begin(), effects.writes.end());
+      for (const int memory : used) ++num_users_[std::size_t(memory)];
+    }
+  }
+  // Whether only one stage sees a memory, and nobody else.
+  bool is_own(int memory) const {
+    return program_.memories[std::size_t(memory)].space == Memory::Space::frame &&
+           num_users_[std::size_t(memory)] == 1;
   }
   // What holds all regions of a memory, if it is the step's own; else those that follow the grid's
   // counters alone, if several of them are long: the text finds all of these in the row.
@@ -394,12 +398,7 @@ class Staging {
   static void spread_checks(Block& block) {
     for (Statement& s : block) {
       for (Block& inner : s.blocks) spread_checks(inner);
-      if (s.kind != Kind::repeat || !codegen::has_checks(s)) continue;
-      bool only_checks = s.carries.empty() && s.exchanged.empty();
-      for (const Statement& each : s.blocks[0])
-        only_checks &= is_number(each) || each.kind == Kind::check ||
-                       (codegen::runs_in_any_order(each) && codegen::has_checks(each));
-      s.is_apart |= only_checks;
+      s.is_apart |= codegen::only_checks(s);
     }
   }
 
@@ -447,6 +446,7 @@ class Staging {
   LoopProgram program_;
   const std::int64_t wide_;
   std::vector<Stage> stages_;
+  std::vector<int> num_users_;            // stages, by memory
   std::map<Value, Number> numbers_;       // that any stage may compute
   std::map<Value, std::size_t> made_in_;  // by what only one stage computes: which
   std::map<Value, Place> waiting_;        // of those: where others find them

@@ -11,28 +11,13 @@
 
 #include "backends/cuda/cublaslt/epilogue.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/frame.h"
 #include "backends/cuda/rest.h"
 #include "backends/cuda/work.h"
 #include "compile/loop_programs.h"
 
 namespace plait::cuda {
 namespace {
-
-constexpr std::int64_t scratch_alignment = 256;
-
-// Of the parts of a kernel's scratch memory.
-class Frame {
- public:
-  std::int64_t add(std::int64_t bytes) {
-    const std::int64_t at = bytes_;
-    bytes_ += (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
-    return at;
-  }
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  std::int64_t bytes_ = 0;
-};
 
 // Whether the library reads matrices of such a layout. Of 8-bit integers it reads only those whose
 // contracted elements are neighbours, in words.

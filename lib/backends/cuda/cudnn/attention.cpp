@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "backends/cuda/driver.h"
+#include "backends/cuda/frame.h"
 #include "backends/cuda/work.h"
 #include "compile/loop_programs.h"
 
@@ -19,7 +20,6 @@ namespace {
 
 // Products, in all; below, generated loops run it before the library's engine is compiled.
 constexpr std::int64_t small_attention = 1 << 18;
-constexpr std::int64_t copy_alignment = 256;
 
 // The leading axes but the last, the heads, are one; its stride is 0 where they are not one in
 // memory.
@@ -98,11 +98,7 @@ class AttentionKernel final : public Kernel {
       throw BackendError("cuDNN has no attention of " + avals[0].to_string() + ": " + found.reason,
                          "leave the library out: PLAIT_CUDNN=0");
     plan_ = found.plan;
-    const auto add = [&](std::int64_t bytes) {
-      const std::int64_t at = scratch_bytes_;
-      scratch_bytes_ += (bytes + copy_alignment - 1) / copy_alignment * copy_alignment;
-      return at;
-    };
+    const auto add = [&](std::int64_t bytes) { return frame_.add(bytes); };
     add(std::int64_t(plan_->workspace_bytes()));
     for (std::size_t i = 0; i < 3; ++i)
       if (are_copied_[i])
@@ -137,7 +133,7 @@ class AttentionKernel final : public Kernel {
   bool is_capturable() const override { return true; }
   bool can_fail() const override { return false; }
   bool is_whole() const override { return true; }
-  std::int64_t scratch_bytes() const override { return scratch_bytes_; }
+  std::int64_t scratch_bytes() const override { return frame_.bytes(); }
   std::string note() const override {
     std::string text = "engine " + std::to_string(plan_->engine());
     if (graph_.is_causal) text += ", causal";
@@ -158,7 +154,7 @@ class AttentionKernel final : public Kernel {
   std::shared_ptr<const Plan> plan_;
   std::array<bool, 3> are_copied_ = {};
   std::array<std::int64_t, 3> copies_ = {};  // in the scratch memory
-  std::int64_t scratch_bytes_ = 0;
+  Frame frame_;
   const float scale_, excluded_ = -std::numeric_limits<float>::infinity();
 };
 

@@ -13,14 +13,13 @@
 #include "backends/cuda/cublaslt/product.h"
 #include "backends/cuda/cudnn/relu.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/frame.h"
 #include "backends/cuda/rest.h"
 #include "backends/cuda/work.h"
 #include "compile/loop_programs.h"
 
 namespace plait::cuda {
 namespace {
-
-constexpr std::int64_t part_alignment = 256;  // of the parts of a kernel's scratch memory
 
 constexpr Place places[] = {Place::image, Place::kernel, Place::result};
 
@@ -110,7 +109,7 @@ class ConvolutionKernel final : public Kernel {
   }
   bool is_capturable() const override { return true; }
   bool can_fail() const override { return !rest_->is_empty() && rest_->kernel().can_fail(); }
-  std::int64_t scratch_bytes() const override { return scratch_bytes_; }
+  std::int64_t scratch_bytes() const override { return frame_.bytes(); }
   std::string note() const override {
     static constexpr const char* directions[] = {"forward", "data gradient", "kernel gradient"};
     std::string text = directions[std::size_t(graph_.direction)];
@@ -184,11 +183,7 @@ class ConvolutionKernel final : public Kernel {
 
   // Places the parts of the scratch memory; the workspace comes first.
   void lay_out() {
-    const auto add = [&](std::int64_t bytes) {
-      const std::int64_t at = scratch_bytes_;
-      scratch_bytes_ += (bytes + part_alignment - 1) / part_alignment * part_alignment;
-      return at;
-    };
+    const auto add = [&](std::int64_t bytes) { return frame_.add(bytes); };
     const std::int64_t size = std::int64_t(size_of(graph_.dtype));
     add(std::int64_t(plan_->workspace_bytes()));
     for (const Place place : places) {
@@ -279,7 +274,8 @@ class ConvolutionKernel final : public Kernel {
   // In the scratch memory: packed copies of what does not lie as the library is told.
   std::array<std::optional<std::int64_t>, 3> copies_;
   std::optional<std::int64_t> added_copy_, bias_copy_;
-  std::int64_t between_ = 0, rest_at_ = 0, scratch_bytes_ = 0;
+  Frame frame_;
+  std::int64_t between_ = 0, rest_at_ = 0;
 };
 
 }  // namespace
