@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/hash.h>
 #include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
 #include <plait/transforms/applied.h>
 #include <plait/transforms/composites.h>
 #include <plait/transforms/custom_rules.h>
@@ -84,6 +85,94 @@ Arrays apply_part_of_composite(const Params& of, const Jaxpr& part, std::string_
   return bind(composite_p, operands, with_body(of.with("symbol", symbol), part));
 }
 
+// --- Derivatives ---------------------------------------------------------------------------------
+
+// NOTE: [derivatives that a library knows]
+// A library that computes a composite as a whole may compute its gradient as a whole, too, from
+// inputs, outputs and a few numbers more: of attention, the logarithm of the sum of each row.
+// Residuals of the body would hide that, and may be far larger. So a composite with statistics is
+// linearized to
+//   symbol.fwd     inputs -> outputs, statistics
+//   symbol.lin     tangents, inputs, outputs, statistics -> tangents of outputs
+// and the parameter wrt says of which inputs there are tangents. The body of symbol.lin computes
+// the residuals again from the inputs, and reads nothing else. Where nobody claims the parts, these
+// are the equations of symbol.fwd, with which they are merged, and the statistics are dead code.
+
+struct Parts {
+  Jaxpr forward, linear;
+  Flags nonzero_outputs;
+};
+struct PartsWithStatistics {
+  using Result = std::optional<Parts>;
+  const Composite* composite;
+  Params attributes;
+  Flags nonzero;
+  bool operator==(const PartsWithStatistics&) const = default;
+};
+
+// Empty where there are no statistics.
+std::optional<Parts> parts_with_statistics(const Composite& composite, const Params& attributes,
+                                           const Jaxpr& body, const Flags& nonzero) {
+  const std::shared_ptr<const LinearizedJaxpr> jaxprs = linearize_jaxpr(body, nonzero);
+  const std::size_t num_outputs = body->outputs.size();
+  Parts parts;
+  parts.forward = make_closed_jaxpr(
+      [&](std::span<const Array> inputs) {
+        const Arrays known = eval_jaxpr(jaxprs->known, inputs);
+        return concatenate(slice(known, 0, num_outputs), composite.statistics(inputs, attributes));
+      },
+      body->input_avals(), body->sizes);
+  if (parts.forward->outputs.size() == num_outputs) return std::nullopt;
+  std::vector<Aval> operands;
+  for (std::size_t i = 0; i < nonzero.size(); ++i)
+    if (nonzero[i]) operands.push_back(tangent_aval(body->avals[i]));
+  const std::size_t num_tangents = operands.size();
+  operands = concatenate(concatenate(operands, body->input_avals()), parts.forward->output_avals());
+  parts.linear = make_closed_jaxpr(
+      [&](std::span<const Array> given) {
+        const Arrays known = eval_jaxpr(jaxprs->known, given.subspan(num_tangents, nonzero.size()));
+        return eval_jaxpr(jaxprs->linear, concatenate(given.first(num_tangents),
+                                                      slice(known, num_outputs, known.size())));
+      },
+      operands, body->sizes);
+  parts.nonzero_outputs = jaxprs->nonzero_outputs;
+  return parts;
+}
+
+Shape marked(const Flags& flags) {
+  Shape indices;
+  for (std::size_t i = 0; i < flags.size(); ++i)
+    if (flags[i]) indices.push_back(Dim(std::int64_t(i)));
+  return indices;
+}
+
+Differentiated linearize_composite(std::span<const Array> primals,
+                                   std::span<const Tangent> tangents, const Params& params,
+                                   Trace* linear) {
+  const Composite* const composite = find_composite(params.text("symbol"));
+  const bool is_forward_mode = linear == Trace::current();
+  const auto of_body = [&] {
+    return linearize_body(apply_part_of_composite)(primals, tangents, params, linear);
+  };
+  if (!composite || !composite->statistics || is_forward_mode) return of_body();
+  const Jaxpr body = open_body(params);
+  const Params attributes = attributes_of(params);
+  const Flags has_tangent = nonzero(tangents);
+  const auto parts = body->memo.get(PartsWithStatistics{composite, attributes, has_tangent}, [&] {
+    return parts_with_statistics(*composite, attributes, body, has_tangent);
+  });
+  if (!*parts) return of_body();
+  const std::size_t num_outputs = body->outputs.size();
+  const Arrays computed = apply_part_of_composite(params, (*parts)->forward, ".fwd", primals);
+  Differentiated result{slice(computed, 0, num_outputs), {}};
+  const Arrays operands = concatenate(concatenate(nonzero_arrays(tangents), primals), computed);
+  TraceScope scope(linear);
+  const Arrays pushed = apply_part_of_composite(params.with("wrt", marked(has_tangent)),
+                                                (*parts)->linear, ".lin", operands);
+  result.tangents = spread(pushed, (*parts)->nonzero_outputs, body->output_avals());
+  return result;
+}
+
 // The body on padded arrays; nullopt if masking changes more than sizes, or reads real sizes.
 std::optional<Jaxpr> padded_body(const Jaxpr& body, std::span<const Masked> inputs,
                                  std::span<const std::pair<Dim, Dim>> bounds,
@@ -133,7 +222,7 @@ static const auto composite_def =
            "is what it decomposes to.")
         .family(applies_body({Inline::When::unclaimed, "symbol"}))
         .refuse<Prune>("it is what its symbol says, as a whole")
-        .rule<Linearize>(linearize_body(apply_part_of_composite))
+        .rule<Linearize>(linearize_composite)
         .rule<Transpose>(transpose_body(apply_part_of_composite))
         .rule<Batch>(batch_body(composite_p, BatchAxis::in_front))  // attributes refer to axes
         .rule<Mask>(mask_composite)

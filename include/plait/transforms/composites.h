@@ -25,6 +25,9 @@ struct Composite {
   // derivative of the body would be inexact or slow.
   Body jvp;
   Autocast::Rule autocast = Autocast::full;
+  // Optional: inputs -> what a library's derivative reads beside inputs and outputs. See NOTE:
+  // [derivatives that a library knows]. Empty results: none, for such inputs.
+  Body statistics = {};
 };
 
 // Adds a composite to the registry permanently; a symbol is registered once.

@@ -300,20 +300,18 @@ Array causal_pairs(const Shape& pairs) {
       lax::ge(lax::iota(DType::int32, square, 0), lax::iota(DType::int32, square, 1)), pairs);
 }
 
-// Inputs: q, k, v, and optionally a mask of [..., t, s]; or the attribute causal. Excluded pairs
-// get the most negative finite number instead of -inf, so that a row without any pair is the mean
-// of v and not NaN.
-Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
-  const Array &q = inputs[0], &k = inputs[1], &v = inputs[2];
+// scale q k^T of [..., t, s], in float32 of 16-bit floats. Inputs: q, k, v, and optionally a mask
+// of
+// [..., t, s]; or the attribute causal. Excluded pairs get the most negative finite number instead
+// of -inf, so that a row without any pair is the mean of v and not NaN.
+Array scores_of(std::span<const Array> inputs, const Params& attributes) {
+  const Array &q = inputs[0], &k = inputs[1];
   const int batch = q.ndim() - 2;
-  lax::DotDimensions scores_of{{batch + 1}, {batch + 1}, {}, {}},
-      values_of{{batch + 1}, {batch}, {}, {}};
+  lax::DotDimensions axes{{batch + 1}, {batch + 1}, {}, {}};
   for (int i = 0; i < batch; ++i)
-    for (auto* list :
-         {&scores_of.lhs_batch, &scores_of.rhs_batch, &values_of.lhs_batch, &values_of.rhs_batch})
-      list->push_back(i);
+    for (auto* list : {&axes.lhs_batch, &axes.rhs_batch}) list->push_back(i);
   const DType wide = size_of(q.dtype()) == 2 ? DType::float32 : q.dtype();
-  Array scores = lax::dot_general(q, k, scores_of, wide);
+  Array scores = lax::dot_general(q, k, axes, wide);
   scores = lax::mul(scores, constant(attributes.get<double>("scale"), scores));
   const bool is_causal = attributes.has("causal");
   if (inputs.size() > 3 || is_causal) {
@@ -321,8 +319,25 @@ Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
     const Literal lowest = *lowest_finite(wide).as_literal();
     scores = lax::select(allowed, scores, filled(0.7 * lowest.real, scores));
   }
+  return scores;
+}
+Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
+  const Array& v = inputs[2];
+  const int batch = inputs[0].ndim() - 2;
+  lax::DotDimensions axes{{batch + 1}, {batch}, {}, {}};
+  for (int i = 0; i < batch; ++i)
+    for (auto* list : {&axes.lhs_batch, &axes.rhs_batch}) list->push_back(i);
+  const Array scores = scores_of(inputs, attributes);
   const Array weights = composite(softmax_composite, {scores}, {{"axes", Shape{-1}}});
-  return {lax::dot_general(astype(weights, v.dtype()), v, values_of)};
+  return {lax::dot_general(astype(weights, v.dtype()), v, axes)};
+}
+// The logarithm of the sum of the powers of each row of scores, [..., t]; none of operands that
+// examples share, whose axes differ.
+Arrays attention_statistics(std::span<const Array> inputs, const Params& attributes) {
+  for (const Array& input : inputs)
+    if (input.ndim() != inputs[0].ndim()) return {};
+  const Array scores = scores_of(inputs, attributes);
+  return {composite(logsumexp_composite, {scores}, {{"axes", Shape{-1}}, {"keepdims", false}})};
 }
 const Composite& attention_composite =
     define_composite({"attention",
@@ -332,7 +347,8 @@ const Composite& attention_composite =
                       "Vaswani et al., 2017.",
                       attention_body,
                       {},
-                      Autocast::low});
+                      Autocast::low,
+                      attention_statistics});
 
 enum class Attended { all, causal };
 
