@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <complex>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "backends/cuda/device/plait/base/dtype.h"
@@ -64,8 +66,11 @@ struct Problem {
 
 std::atomic<long> num_products{0};
 std::atomic<bool> has_epilogues{true};
+std::atomic<long> refused_rows{0};
+std::atomic<int> last_algorithm{-1};
 std::mutex mutex;
 std::string last;
+std::vector<int> planted{0};  // by algorithm
 
 template <class Object, class Handle>
 Object& object_of(Handle handle) {
@@ -144,7 +149,7 @@ cublasStatus_t status_of(const Problem& p) {
   // Matrices that are written must lie apart.
   if (p.d.batch > 1 && p.d.batch_stride < p.d.leading * std::int64_t(n))
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (!are_supported(p)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!are_supported(p) || long(n) == refused_rows) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (p.a.type == CUDA_R_8I) {
     const std::int64_t words[] = {p.a.leading,     p.b.leading,      std::int64_t(m),
                                   std::int64_t(k), p.a.batch_stride, p.b.batch_stride};
@@ -408,13 +413,17 @@ STANDIN_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   *count = 0;
   if (const cublasStatus_t status = status_of(problem)) return status;
   const Preference& preference = object_of<Preference>(wishes);
-  cublasLtMatmulHeuristicResult_t& result = results[0] = {};
   const bool splits = terms_of(problem) >= long_sum && (preference.schemes & 2) != 0;
-  result.workspaceSize = splits ? std::min(wanted_workspace, preference.workspace) : 0;
-  result.algo.data[0] = fingerprint(problem);
-  for (int i = 0; i < 4; ++i) result.algo.data[1 + i] = preference.alignments[i];
-  result.algo.data[5] = result.workspaceSize;
-  *count = 1;
+  const std::lock_guard lock(mutex);
+  *count = std::min(most, int(planted.size()));
+  for (int which = 0; which < *count; ++which) {
+    cublasLtMatmulHeuristicResult_t& result = results[which] = {};
+    result.workspaceSize = splits ? std::min(wanted_workspace, preference.workspace) : 0;
+    result.algo.data[0] = fingerprint(problem);
+    for (int i = 0; i < 4; ++i) result.algo.data[1 + i] = preference.alignments[i];
+    result.algo.data[5] = result.workspaceSize;
+    result.algo.data[6] = std::uint64_t(which);
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -450,12 +459,20 @@ STANDIN_EXPORT cublasStatus_t cublasLtMatmul(
   const std::size_t bytes = size_of(problem.description.scale);
   std::memcpy(call.alpha, alpha, bytes);
   std::memcpy(call.beta, beta, bytes);
+  const std::size_t which = algorithm->data[6];
+  std::chrono::microseconds longer{0};
   {
     const std::lock_guard lock(mutex);
     last = text_of(call);
+    if (which < planted.size()) longer = std::chrono::microseconds(planted[which]);
   }
+  last_algorithm = int(which);
   ++num_products;
-  return standin_submit(stream, [call] { call.run_by_type(); }) == CUDA_SUCCESS
+  return standin_submit(stream,
+                        [call, longer] {
+                          if (longer.count() > 0) std::this_thread::sleep_for(longer);
+                          call.run_by_type();
+                        }) == CUDA_SUCCESS
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_EXECUTION_FAILED;
 }
@@ -468,3 +485,9 @@ STANDIN_EXPORT const char* standin_last_product() {
   return shown.c_str();
 }
 STANDIN_EXPORT void standin_set_epilogues(bool are_there) { has_epilogues = are_there; }
+STANDIN_EXPORT int standin_last_algorithm() { return last_algorithm; }
+STANDIN_EXPORT void standin_refuse_rows(long rows) { refused_rows = rows; }
+STANDIN_EXPORT void standin_plant_algorithms(const int* microseconds, int count) {
+  const std::lock_guard lock(mutex);
+  planted.assign(microseconds, microseconds + count);
+}

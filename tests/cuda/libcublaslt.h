@@ -5,10 +5,14 @@
 #include "backends/cuda/cublaslt/api.h"
 
 // name, result, parameters
-#define STANDIN_CUBLASLT_CONTROLS(X)                                              \
-  X(standin_products, long)            /* that were started */                    \
-  X(standin_last_product, const char*) /* "NT 64x32x16 batch 2 bias relu adds" */ \
-  X(standin_set_epilogues, void, bool) /* whether there are algorithms with epilogues */
+#define STANDIN_CUBLASLT_CONTROLS(X)                                                        \
+  X(standin_products, long)            /* that were started */                              \
+  X(standin_last_product, const char*) /* "NT 64x32x16 batch 2 bias relu adds" */           \
+  X(standin_last_algorithm, int)       /* its number among those proposed */                \
+  X(standin_set_epilogues, void, bool) /* whether there are algorithms with epilogues */    \
+  X(standin_refuse_rows, void, long)   /* results of so many rows: no algorithm; 0: none */ \
+  /* Proposes so many algorithms, which take so many microseconds longer than they do. */   \
+  X(standin_plant_algorithms, void, const int*, int)
 
 extern "C" {
 #define STANDIN_DECLARE(name, result, ...) result name(__VA_ARGS__);

@@ -10,17 +10,20 @@
 #include <dlfcn.h>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 
 #include "../problem.h"
 #include "compared.h"
 #include "libcublaslt.h"
 #include "loaded.h"
+#include "own_process.h"
 
 using namespace plait;
 using plait::cuda::compared;
 using plait::cuda::first_device;
 using plait::cuda::has;
+using plait::cuda::in_own_process;
 using plait::cuda::loaded;
 using plait::cuda::numbers;
 using plait::cuda::open_stand_in;
@@ -230,6 +233,64 @@ TEST_CASE("a product that cannot be started says why") {
   const std::string said = problem([&] { (void)numpy::matmul(x, w); });
   loaded().standin_fail_call(nullptr, 0, 0);
   CHECK(said == "cuBLASLt cannot start a product: CUBLAS_STATUS_EXECUTION_FAILED");
+}
+
+TEST_CASE("a loop whose products the library refuses is a kernel, and not the host's") {
+  const auto steps_of = [](std::int64_t rows) {
+    const Function looped = [](std::span<const Array> in) {
+      const Array w = in[1];
+      const Function step = [&](std::span<const Array> i_and_h) {
+        return Arrays{lax::tanh(numpy::matmul(i_and_h[1], w))};
+      };
+      return flat::fori_loop(Array(0), Array(40), step, in.first(1));
+    };
+    const std::vector<Aval> avals{{{rows, 256}, DType::float32}, {{256, 256}, DType::float32}};
+    return compile(make_jaxpr(looped, avals).jaxpr, {.device = first_device()})->explain();
+  };
+  const std::string reason = "a library computes the products of its steps";
+  CHECK(has(steps_of(33), reason));
+  library().standin_refuse_rows(34);
+  const std::string refused = steps_of(34);
+  library().standin_refuse_rows(0);
+  CAPTURE(refused);
+  CHECK(!has(refused, reason));
+  CHECK(has(refused, "scan  [one kernel"));
+}
+
+TEST_CASE("the fastest of the algorithms that are proposed is kept, in this process and the next") {
+  const auto chosen = [](std::vector<int> microseconds) {
+    library().standin_plant_algorithms(microseconds.data(), int(microseconds.size()));
+    const DType dtype = DType::bfloat16;
+    const Run made = run([](auto in) { return numpy::matmul(in[0], in[1]); },
+                         {numbers({48, 80}, dtype), numbers({80, 56}, dtype)});
+    CHECK(made.num_products == 1);
+    const int which = library().standin_last_algorithm();
+    const int none = 0;
+    library().standin_plant_algorithms(&none, 1);
+    return which;
+  };
+  if (!plait::cuda::is_in_own_process()) {
+    char folder[] = "/tmp/plait_choices_XXXXXX";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    for (const auto& [order, measures] : {std::pair("unmeasured", "0"), std::pair("measured", "1"),
+                                          std::pair("kept", "1"), std::pair("unmeasured", "0")})
+      CHECK(in_own_process("products_test.cpp", "*in this process and the next",
+                           {{"PLAIT_CACHE_DIR", folder},
+                            {"PLAIT_MEASURE", measures},
+                            {"STANDIN_SEED", "0"},
+                            {"TEST_ORDER", order}}) == 0);
+    std::filesystem::remove_all(folder);
+    return;
+  }
+  const std::string order = std::getenv("TEST_ORDER");
+  if (order == "unmeasured") {
+    CHECK(chosen({20000, 20000, 0, 20000}) == 0);
+  } else if (order == "measured") {
+    CHECK(chosen({20000, 20000, 0, 20000}) == 2);
+    CHECK(chosen({20000, 0, 20000, 20000}) == 2);  // once in a process
+  } else {
+    CHECK(chosen({20000, 0, 20000, 20000}) == 2);  // as the process before
+  }
 }
 
 TEST_CASE("products are captured, and replayed with what memory holds then") {

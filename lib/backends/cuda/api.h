@@ -164,6 +164,7 @@ struct CUgraphExecUpdateResultInfo {
   X(cuEventRecord, , CUevent, CUstream)                                                            \
   X(cuEventQuery, , CUevent)                                                                       \
   X(cuEventSynchronize, , CUevent)                                                                 \
+  X(cuEventElapsedTime, _v2, float*, CUevent, CUevent)                                             \
   X(cuEventDestroy, _v2, CUevent)                                                                  \
   X(cuModuleLoadData, , CUmodule*, const void*)                                                    \
   X(cuModuleUnload, , CUmodule)                                                                    \

@@ -22,7 +22,7 @@ class CudaBackend final : public Backend {
 
   Support supports(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval>,
                    Device device) const override {
-    if (has_library_products(equation))
+    if (has_library_products(equation, device))
       return Support::no("a library computes the products of its steps");
     const Jaxpr group = codegen::program_of(equation, inputs);
     const Lowered program = lowered(group, compile_passes::dense_inputs(group), device);

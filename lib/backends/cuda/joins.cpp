@@ -27,6 +27,8 @@ constexpr std::size_t largest_group = 192;
 constexpr std::size_t largest_lowered = 64;
 constexpr std::size_t farthest_ahead = 16;
 
+constexpr Device any{Device::Kind(1), 0};  // of these devices
+
 bool is_elementwise(const Jaxpr& program, std::span<const int> equations) {
   return std::all_of(equations.begin(), equations.end(), [&](int index) {
     return Pointwise::table().find(*program->equations[std::size_t(index)].primitive);
@@ -98,7 +100,6 @@ class Joining {
     if (const auto kernels = known_kernels(equations)) return kernels;
     const Jaxpr group = codegen::program_of(*program_, equations,
                                             compile_passes::results_of(program_, uses_, equations));
-    constexpr Device any{Device::Kind(1), 0};
     const Lowered made = lowered(group, compile_passes::dense_inputs(group), any);
     if (!made.staged) return {};
     return made.staged->stages.size();
@@ -166,7 +167,7 @@ bool are_better_as_one(const Jaxpr& program, std::span<const int> uses, std::spa
   if (group.size() + more.size() > largest_lowered) return false;
   for (const std::span<const int> part : {group, more})
     for (const int index : part)
-      if (has_library_products(program->equations[std::size_t(index)])) return false;
+      if (has_library_products(program->equations[std::size_t(index)], any)) return false;
   Equations first(group.begin(), group.end()), second(more.begin(), more.end());
   std::ranges::sort(first);  // views stand behind
   std::ranges::sort(second);

@@ -3,11 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/device.h>
 #include <plait/ir/jaxpr.h>
 
 namespace plait::cuda {
 
-// Whether an equation is such a loop, where the library is there.
-bool has_library_products(const Equation& equation);
+// Whether an equation is such a loop, with a product that the library takes on a device.
+bool has_library_products(const Equation& equation, Device device);
 
 }  // namespace plait::cuda

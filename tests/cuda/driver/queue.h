@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -20,12 +21,17 @@ class Mark {
     {
       const std::lock_guard lock(mutex_);
       is_reached_ = true;
+      when_ = std::chrono::steady_clock::now();
     }
     reached_.notify_all();
   }
   bool is_reached() {
     const std::lock_guard lock(mutex_);
     return is_reached_;
+  }
+  std::chrono::steady_clock::time_point when() {
+    const std::lock_guard lock(mutex_);
+    return when_;
   }
   void wait() {
     std::unique_lock lock(mutex_);
@@ -36,6 +42,7 @@ class Mark {
   std::mutex mutex_;
   std::condition_variable reached_;
   bool is_reached_ = false;
+  std::chrono::steady_clock::time_point when_;
 };
 
 class Queue : public std::enable_shared_from_this<Queue> {

@@ -236,6 +236,17 @@ STANDIN_EXPORT CUresult cuEventSynchronize(CUevent event) {
   return object->context->error;
 }
 
+STANDIN_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent begin, CUevent end) {
+  STANDIN_CALL();
+  const auto first = state().events.find(begin), last = state().events.find(end);
+  if (first == nullptr || last == nullptr || first->mark == nullptr || last->mark == nullptr)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (!first->mark->is_reached() || !last->mark->is_reached()) return CUDA_ERROR_NOT_READY;
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(last->mark->when() - first->mark->when()).count();
+  return CUDA_SUCCESS;
+}
+
 STANDIN_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   STANDIN_CALL();
   const auto object = find_stream(stream);

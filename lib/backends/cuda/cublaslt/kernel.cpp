@@ -157,7 +157,7 @@ class ProductKernel final : public Kernel {
                        "leave the library out: PLAIT_CUBLASLT=0");
   }
   bool make(Device device, const Problem& problem, double scale) {
-    const std::optional<Algorithm> algorithm = algorithm_for(device, problem);
+    const std::optional<Algorithm> algorithm = fastest_algorithm_for(device, problem);
     if (!algorithm) return false;
     problem_ = problem, scale_ = scale;
     product_ = std::make_unique<const Product>(device, problem, *algorithm, scale);

@@ -4,15 +4,18 @@
 
 #include <plait/base/error.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "backends/cuda/driver.h"
+#include "backends/cuda/measure.h"
 
 namespace plait::cuda {
 namespace {
@@ -174,37 +177,140 @@ struct ProductDescriptors {
   Description description;
   Layout a, b, c, d;
 
-  // The first choice of the library's heuristic. A choice by measurement takes several results of
-  // one such call, and runs each of them here.
-  static std::optional<Algorithm> choose(cublasLtHandle_t handle, const Problem& problem) {
-    const ProductDescriptors all(problem);
+  // What the library's heuristic proposes, most promising first.
+  std::vector<Algorithm> proposals(cublasLtHandle_t handle, const Problem& problem,
+                                   int most) const {
     const Wishes wishes = make_wishes(problem);
-    cublasLtMatmulHeuristicResult_t found{};
+    std::vector<cublasLtMatmulHeuristicResult_t> found(std::size_t(most),
+                                                       cublasLtMatmulHeuristicResult_t{});
     int count = 0;
     const cublasStatus_t status = cublaslt_api()->cublasLtMatmulAlgoGetHeuristic(
-        handle, all.description.get(), all.a.get(), all.b.get(), all.added(), all.d.get(),
-        wishes.get(), 1, &found, &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
+        handle, description.get(), a.get(), b.get(), added(), d.get(), wishes.get(), most,
+        found.data(), &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
     check_cublas(status, "choose an algorithm");
-    if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return std::nullopt;
-    return Algorithm{found.algo, found.workspaceSize};
+    std::vector<Algorithm> algorithms;
+    for (int i = 0; i < count; ++i)
+      if (const auto& each = found[std::size_t(i)]; each.state == CUBLAS_STATUS_SUCCESS)
+        algorithms.push_back({each.algo, each.workspaceSize});
+    return algorithms;
   }
 };
 
-std::optional<Algorithm> algorithm_for(Device device, const Problem& problem) {
-  using Key = std::pair<std::uint8_t, Problem>;
-  static std::mutex& mutex = *new std::mutex;
-  static auto& known = *new std::map<Key, std::optional<Algorithm>>;
-  const Key key{device.index, problem};
-  {
-    const std::lock_guard lock(mutex);
-    if (const auto at = known.find(key); at != known.end()) return at->second;
+namespace {
+
+// Of algorithms by device and problem, each found once.
+class KnownAlgorithms {
+ public:
+  using Found = std::optional<Algorithm>;
+  Found find_or(Device device, const Problem& problem, const std::function<Found()>& find) {
+    const Key key{device.index, problem};
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = known_.find(key); at != known_.end()) return at->second;
+    }
+    const Found found = find();
+    const std::lock_guard lock(mutex_);
+    if (known_.size() >= most_known) known_.clear();
+    return known_.emplace(key, found).first->second;
   }
+
+ private:
+  using Key = std::pair<std::uint8_t, Problem>;
+  std::mutex mutex_;
+  std::map<Key, Found> known_;
+};
+
+// "cuBLASLt 130102, 14 14 0 68, ...": all that the choice depends on, beside the device.
+std::string text_of(const Problem& problem) {
+  std::string text = "cuBLASLt " + std::to_string(cublaslt_api()->cublasLtGetVersion()) + ",";
+  const auto add = [&](auto... numbers) { ((text += " " + std::to_string(numbers)), ...); };
+  const auto add_layout = [&](const MatrixLayout& layout) {
+    add(int(layout.contract_is_inner), layout.leading, layout.batch_stride);
+  };
+  const ProductTypes& types = problem.types;
+  add(types.operands, types.result, types.scale, types.compute);
+  add(problem.batch, problem.rows, problem.columns, problem.terms);
+  add_layout(problem.lhs), add_layout(problem.rhs);
+  if (problem.added) text += " adds", add_layout(*problem.added);
+  add(problem.epilogue, problem.alignment, problem.workspace);
+  return text;
+}
+
+std::string identity_of(const Algorithm& algorithm) {
+  std::string bytes(reinterpret_cast<const char*>(&algorithm.algorithm),
+                    sizeof algorithm.algorithm);
+  return bytes + std::to_string(algorithm.workspace_bytes);
+}
+
+// The bytes of an operand's memory.
+std::size_t bytes_of(int type, std::int64_t inner, std::int64_t outer, std::int64_t batch,
+                     const MatrixLayout& layout) {
+  const std::int64_t elements =
+      (batch - 1) * layout.batch_stride + (outer - 1) * layout.leading + inner;
+  return std::size_t(elements) * (type == CUDA_R_8I                           ? 1
+                                  : type == CUDA_R_16F || type == CUDA_R_16BF ? 2
+                                  : type == CUDA_R_32F || type == CUDA_R_32I  ? 4
+                                  : type == CUDA_C_64F                        ? 16
+                                                                              : 8);
+}
+std::size_t bytes_of(const Problem& problem, std::int64_t free, const MatrixLayout& layout) {
+  const bool is_inner = layout.contract_is_inner;
+  return bytes_of(problem.types.operands, is_inner ? problem.terms : free,
+                  is_inner ? free : problem.terms, problem.batch, layout);
+}
+
+// Of algorithms that are proposed, on memory of their own.
+Algorithm fastest_of(Device device, const Problem& problem, std::span<const Algorithm> proposed) {
+  std::vector<std::unique_ptr<const Product>> products;
+  std::vector<Candidate> candidates;
+  std::size_t workspace = 0;
+  for (const Algorithm& algorithm : proposed) {
+    products.push_back(std::make_unique<const Product>(device, problem, algorithm, 1));
+    workspace = std::max(workspace, algorithm.workspace_bytes);
+    candidates.push_back(
+        {identity_of(algorithm),
+         [&product = *products.back(), &problem](CUstream stream, std::span<void* const> memory) {
+           product.enqueue({memory[0], memory[1], problem.has_bias() ? memory[2] : nullptr,
+                            problem.added ? memory[3] : nullptr, memory[4], memory[5]},
+                           stream);
+         }});
+  }
+  const MatrixLayout dense{true, problem.columns, problem.rows * problem.columns};
+  const auto result = [&](std::int64_t rows, const MatrixLayout& layout) {
+    return bytes_of(problem.types.result, problem.columns, rows, problem.batch, layout);
+  };
+  const std::size_t bytes[] = {bytes_of(problem, problem.rows, problem.lhs),
+                               bytes_of(problem, problem.columns, problem.rhs),
+                               result(1, {true, 0, 0}),
+                               problem.added ? result(problem.rows, *problem.added) : 0,
+                               result(problem.rows, dense),
+                               workspace};
+  return proposed[fastest(device, text_of(problem), candidates, bytes)];
+}
+
+std::vector<Algorithm> proposals(Device device, const Problem& problem, int most) {
   const CurrentContext current(device);
-  const std::optional<Algorithm> chosen = ProductDescriptors::choose(handle_of(device), problem);
-  const std::lock_guard lock(mutex);
-  if (known.size() >= most_known) known.clear();
-  return known.emplace(key, chosen).first->second;
+  return ProductDescriptors(problem).proposals(handle_of(device), problem, most);
+}
+
+}  // namespace
+
+std::optional<Algorithm> algorithm_for(Device device, const Problem& problem) {
+  static auto& known = *new KnownAlgorithms;
+  return known.find_or(device, problem, [&]() -> std::optional<Algorithm> {
+    const std::vector<Algorithm> proposed = proposals(device, problem, 1);
+    return proposed.empty() ? std::nullopt : std::optional(proposed[0]);
+  });
+}
+
+std::optional<Algorithm> fastest_algorithm_for(Device device, const Problem& problem) {
+  if (!measures()) return algorithm_for(device, problem);
+  static auto& known = *new KnownAlgorithms;
+  return known.find_or(device, problem, [&]() -> std::optional<Algorithm> {
+    const std::vector<Algorithm> proposed = proposals(device, problem, most_candidates);
+    return proposed.empty() ? std::nullopt : std::optional(fastest_of(device, problem, proposed));
+  });
 }
 
 Product::Number Product::number_of(int type, double value) {

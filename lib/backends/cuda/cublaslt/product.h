@@ -51,6 +51,8 @@ struct Algorithm {
 };
 // The library's choice for a device, asked for once. Absent where it has none.
 std::optional<Algorithm> algorithm_for(Device device, const Problem& problem);
+// The fastest of those that it proposes, measured once (measure.h): when a program is compiled.
+std::optional<Algorithm> fastest_algorithm_for(Device device, const Problem& problem);
 
 // Memory of a call.
 struct ProductMemory {
@@ -63,7 +65,7 @@ struct ProductDescriptors;
 // Run from many threads at once.
 class Product {
  public:
-  // With an algorithm of algorithm_for. The product is multiplied by scale before anything is
+  // With an algorithm of one of these. The product is multiplied by scale before anything is
   // added.
   Product(Device device, const Problem& problem, const Algorithm& algorithm, double scale);
   ~Product();
