@@ -6,10 +6,12 @@
 #include <plait/transforms/transforms.h>
 
 #include <cmath>
+#include <filesystem>
 #include <thread>
 
 #include "../problem.h"
 #include "cudnn_here.h"
+#include "own_process.h"
 
 using namespace plait;
 using plait::cuda::check_one_graph;
@@ -226,6 +228,38 @@ TEST_CASE("NaN stays where it is, and stays through relu") {
     return nn::relu(conv(in[0], in[1]) + numpy::expand_dims(in[2], {1, 2}));
   };
   check_one_graph(run_graphs(f, inputs), "forward 2x8x9x7 by 6x8x3x3 first bias relu");
+}
+
+TEST_CASE("the fastest engine is chosen once, and kept for the next process") {
+  const auto chosen = [](std::vector<int> microseconds) {
+    cudnn().standin_plant_engines(microseconds.data(), int(microseconds.size()));
+    (void)run_graphs(
+        of({}), {numbers({2, 5, 9, 7}, DType::float32), numbers({6, 5, 3, 3}, DType::float32)});
+    cudnn().standin_plant_engines(nullptr, 0);
+    return cudnn().standin_last_engine() - 100;
+  };
+  if (!plait::cuda::is_in_own_process()) {
+    char folder[] = "/tmp/plait_choices_XXXXXX";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    for (const auto& [order, measures] : {std::pair("unmeasured", "0"), std::pair("measured", "1"),
+                                          std::pair("kept", "1"), std::pair("unmeasured", "0")})
+      CHECK(plait::cuda::in_own_process("convolutions_test.cpp", "*kept for the next process",
+                                        {{"PLAIT_CACHE_DIR", folder},
+                                         {"PLAIT_MEASURE", measures},
+                                         {"STANDIN_SEED", "0"},
+                                         {"TEST_ORDER", order}}) == 0);
+    std::filesystem::remove_all(folder);
+    return;
+  }
+  const std::string order = std::getenv("TEST_ORDER");
+  if (order == "unmeasured") {
+    CHECK(chosen({20000, 20000, 0, 20000}) == 0);
+  } else if (order == "measured") {
+    CHECK(chosen({20000, 20000, 0, 20000}) == 2);
+    CHECK(chosen({20000, 0, 20000, 20000}) == 2);  // once in a process
+  } else {
+    CHECK(chosen({20000, 0, 20000, 20000}) == 2);  // as the process before
+  }
 }
 
 TEST_CASE("engines that round, or add up in any order, are not used") {

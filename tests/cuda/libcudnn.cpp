@@ -1,13 +1,16 @@
 // A stand-in for cuDNN's graph interface: descriptors take the attributes that plait sets, once
 // each and before they are finalized, and are checked when they are; graphs of a convolution, or
-// one of its gradients, with sums and relu behind it, and of attention run one element after the
-// other on the streams of the driver's stand-in.
+// one of its gradients, with sums and relu behind it, and of attention and its gradient run one
+// element after the other on the streams of the driver's stand-in.
 //
 // Heuristics propose engines that plait must not use, first: their notes say that they round
 // (tensor cores for float32), add up in any order or spread NaN, and they do so; one is refused
 // when it becomes a plan. Variable of the environment: STANDIN_RELU=drops_nan makes relu max(x, 0).
 // SPDX-License-Identifier: Apache-2.0
 #include "libcudnn.h"
+
+#include <chrono>
+#include <thread>
 
 #include "cudnn/attention.h"
 #include "cudnn/convolution.h"
@@ -27,6 +30,7 @@ namespace {
 using namespace standin;
 
 std::atomic<long> num_graphs{0}, num_plans{0}, num_handles{0};
+std::atomic<int> last_engine{0};
 std::mutex mutex;
 std::string last_graph, failing_call;
 int failing_status = 0;
@@ -49,8 +53,6 @@ cudnnStatus_t check_graph(const Object& object) {
   for (const Object* operation : operations)
     if (!is_alive(operation) || !operation->is_finalized) return bad("a graph's operation");
   const bool is_convolution = names_of(operations[0]->kind) != nullptr;
-  if (!is_convolution && operations[0]->kind != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a graph that stands for nothing");
   for (std::size_t i = 1; is_convolution && i < operations.size(); ++i) {
     if (operations[i]->kind != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
       return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a graph that stands for nothing");
@@ -58,7 +60,8 @@ cudnnStatus_t check_graph(const Object& object) {
   }
   const std::shared_ptr<const Program> program = program_of(object);
   if (const cudnnStatus_t status = program->check()) return status;
-  if (program->written().is_virtual) return bad("a graph without a result");
+  const std::vector<Tensor> written = program->written();
+  if (written.empty() || written.back().is_virtual) return bad("a graph without a result");
   std::set<std::int64_t> numbers;
   for (const Tensor& tensor : program->in_memory())
     if (!numbers.insert(tensor.number).second) return bad("two tensors of one number");
@@ -135,6 +138,10 @@ struct Call {
       std::memset(spoilt, 0xab, std::size_t(workspace_bytes));
     }
     program->run(engine, memory);
+    const std::vector<int> longer = planted_engines();
+    if (const std::size_t which = std::size_t(engine - first_planted);
+        engine >= first_planted && which < longer.size())
+      std::this_thread::sleep_for(std::chrono::microseconds(longer[which]));
   }
 };
 
@@ -299,7 +306,10 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
   for (std::size_t i = 0; i < data.size(); ++i) call.addresses.emplace(numbers[i], data[i]);
   const std::vector<Tensor> tensors = call.program->in_memory();
   if (tensors.size() != call.addresses.size()) return bad("the number of tensors");
-  const std::int64_t written = call.program->written().number;
+  const std::vector<Tensor> results = call.program->written();
+  std::set<std::uint64_t> written;
+  for (const Tensor& tensor : results)
+    if (!written.insert(call.addresses[tensor.number]).second) return bad("results in one place");
   for (const Tensor& tensor : tensors) {
     const auto at = call.addresses.find(tensor.number);
     if (at == call.addresses.end() || at->second == 0) return bad("a tensor without memory");
@@ -309,13 +319,15 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
       continue;
     }
     if (at->second % std::uint64_t(tensor.alignment) != 0) return bad("memory that is not aligned");
-    if (tensor.number != written && at->second == call.addresses.at(written))
-      return bad("a result that is an operand");
+    const bool is_result = std::ranges::any_of(
+        results, [&](const Tensor& each) { return each.number == tensor.number; });
+    if (!is_result && written.count(at->second) != 0) return bad("a result that is an operand");
   }
   {
     const std::lock_guard lock(mutex);
     last_graph = call.program->text();
   }
+  last_engine = call.engine;
   ++num_graphs;
   return standin_submit(handle->stream, [call]() mutable { call.run(); }) == CUDA_SUCCESS
              ? CUDNN_STATUS_SUCCESS
@@ -335,6 +347,11 @@ STANDIN_EXPORT void standin_fail_cudnn(const char* call, int status) {
   const std::lock_guard lock(mutex);
   failing_call = call == nullptr ? "" : call;
   failing_status = status;
+}
+STANDIN_EXPORT int standin_last_engine() { return last_engine; }
+STANDIN_EXPORT void standin_plant_engines(const int* microseconds, int count) {
+  const std::lock_guard lock(planting);
+  planted.assign(microseconds, microseconds + count);
 }
 STANDIN_EXPORT void standin_set_fused(bool are_taken) { is_fused = are_taken; }
 STANDIN_EXPORT void standin_set_proposals(bool are_there) { are_proposed = are_there; }

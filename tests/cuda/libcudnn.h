@@ -11,8 +11,12 @@
   X(standin_plans, long)                        /* that were finalized */                          \
   X(standin_handles, long)                      /* that were made */                               \
   X(standin_fail_cudnn, void, const char*, int) /* a call's next execution, with a status */       \
-  X(standin_set_fused, void, bool)              /* whether engines take more than a convolution */ \
-  X(standin_set_proposals, void, bool)          /* whether heuristics of mode A propose any */
+  X(standin_last_engine, int)                   /* of the last graph */                            \
+  /* Proposes so many engines of convolutions, which take so many microseconds longer than they    \
+     do, in place of the one that there is. */                                                     \
+  X(standin_plant_engines, void, const int*, int)                                                  \
+  X(standin_set_fused, void, bool)     /* whether engines take more than a convolution */          \
+  X(standin_set_proposals, void, bool) /* whether heuristics of mode A propose any */
 
 extern "C" {
 #define STANDIN_DECLARE(name, result, ...) result name(__VA_ARGS__);

@@ -193,14 +193,28 @@ std::vector<cuda::ConvolutionGraph> varied(const cuda::ConvolutionGraph& graph) 
 
 std::vector<cuda::AttentionGraph> attentions() {
   std::vector<cuda::AttentionGraph> graphs;
-  for (const bool is_causal : {false, true})
-    for (const std::int64_t depth : {64, 128, 20}) {
-      const Shape q{2, 4, 300, depth}, k{2, 4, 277, depth};
-      const std::vector<Aval> inputs{
-          {q, DType::bfloat16}, {k, DType::bfloat16}, {k, DType::bfloat16}};
-      graphs.push_back(cuda::dense_attention(
-          is_causal ? Params{{"scale", 1.0}, {"causal", true}} : Params{{"scale", 1.0}}, inputs));
-    }
+  for (const cuda::AttentionPart part :
+       {cuda::AttentionPart::forward, cuda::AttentionPart::training, cuda::AttentionPart::gradient})
+    for (const bool is_causal : {false, true})
+      for (const std::int64_t depth : {64, 128, 80, 20}) {
+        const Shape q{2, 4, 300, depth}, k{2, 4, 277, depth}, rows{2, 4, 300};
+        std::vector<Aval> inputs{{q, DType::bfloat16}, {k, DType::bfloat16}, {k, DType::bfloat16}};
+        if (part == cuda::AttentionPart::gradient)
+          for (const Aval& more :
+               {Aval{q, DType::bfloat16}, Aval{rows, DType::float32}, Aval{q, DType::bfloat16}})
+            inputs.push_back(more);
+        graphs.push_back(cuda::dense_attention(
+            part, is_causal ? Params{{"scale", 1.0}, {"causal", true}} : Params{{"scale", 1.0}},
+            inputs));
+        if (depth != 64 || is_causal) continue;
+        cuda::AttentionGraph masked = graphs.back();
+        for (const DType dtype : {DType::bfloat16, DType::float16})
+          for (const cuda::FourSizes& bias :
+               {cuda::FourSizes{2, 4, 300, 277}, {1, 1, 300, 277}, {2, 1, 1, 277}}) {
+            masked.dtype = dtype, masked.bias = bias;
+            graphs.push_back(masked);
+          }
+      }
   return graphs;
 }
 

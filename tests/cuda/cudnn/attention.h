@@ -1,5 +1,5 @@
-// Attention of the stand-in of cuDNN: softmax(scale q k^T) v as engines recognise it, operation by
-// operation.
+// Attention of the stand-in of cuDNN, and its gradient: softmax(scale q k^T) v as engines recognise
+// it, operation by operation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,6 +24,9 @@ struct Operation {
       tensor(CUDNN_ATTR_OPERATION_MATMUL_ADESC, x);
       tensor(CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
       tensor(CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
+    } else if (kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR) {
+      tensor(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+      tensor(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
     } else if (kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) {
       tensor(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
       tensor(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
@@ -49,8 +52,17 @@ struct Operation {
 
   bool is_complete() const {
     if (!x || !y || x->sizes.size() != 4 || y->sizes.size() != 4) return false;
-    const bool is_product = kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
-    return is_product ? b && b->sizes.size() == 4 && b->sizes[2] == x->sizes[3] : mode >= 0;
+    if (kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
+      return b && b->sizes.size() == 4 && b->sizes[2] == x->sizes[3];
+    if (kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
+      return transposed(x->sizes) == y->sizes && transposed(x->strides) == y->strides;
+    return mode >= 0;
+  }
+
+ private:
+  static Numbers transposed(Numbers numbers) {
+    std::swap(numbers[2], numbers[3]);
+    return numbers;
   }
 };
 
@@ -64,38 +76,56 @@ class AttentionProgram final : public Program {
   cudnnStatus_t check() const override {
     for (const Operation& operation : operations_)
       if (!operation.is_complete()) return bad("an operation of attention");
+    if (!first_product()) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a graph without products");
     return CUDNN_STATUS_SUCCESS;
   }
+  // Operations may share a tensor, which is described once.
   std::vector<Tensor> in_memory() const override {
     std::vector<Tensor> all;
     for (const Operation& operation : operations_)
       for (const std::optional<Tensor>* tensor :
-           {&operation.x, &operation.b, &operation.mask, &operation.y})
-        if (*tensor && !(*tensor)->is_virtual) all.push_back(**tensor);
+           {&operation.x, &operation.b, &operation.mask, &operation.y}) {
+        if (!*tensor || (*tensor)->is_virtual) continue;
+        const bool is_known = std::ranges::any_of(
+            all, [&](const Tensor& each) { return each.described_by == (*tensor)->described_by; });
+        if (!is_known) all.push_back(**tensor);
+      }
     return all;
   }
-  const Tensor& written() const override { return *operations_.back().y; }
+  std::vector<Tensor> written() const override {
+    std::vector<Tensor> all;
+    for (const Operation& operation : operations_)
+      if (!operation.y->is_virtual) all.push_back(*operation.y);
+    return all;
+  }
   // As cuDNN: 16-bit floats, vectors of whole 16 bytes, and the logarithm of the sums of rows.
   std::vector<int> engines(int mode) const override {
-    const Tensor &q = *operations_[0].x, &v = *operations_.back().b;
-    const bool is_16_bit = q.type == CUDNN_DATA_HALF || q.type == CUDNN_DATA_BFLOAT16;
+    if (mode == CUDNN_HEUR_MODE_FALLBACK || !are_known()) return {};
     const bool has_logarithm = std::ranges::any_of(
         operations_, [](const Operation& each) { return each.mode == CUDNN_POINTWISE_LOG; });
-    const bool is_taken = is_16_bit && has_logarithm && q.sizes[3] % 8 == 0 &&
-                          v.sizes[3] % 8 == 0 && q.sizes[3] <= 256 && q.strides[3] == 1;
-    if (!is_taken || mode == CUDNN_HEUR_MODE_FALLBACK) return {};
-    return {in_any_order, of_attention};
+    if (is_gradient()) return {in_any_order, of_gradient};
+    return has_logarithm ? std::vector{in_any_order, of_attention} : std::vector<int>{};
   }
   std::vector<int> notes(int engine) const override {
     if (engine == in_any_order) return {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
     return {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
   }
-  std::int64_t workspace(int) const override { return 0; }
+  // A gradient keeps that of scores.
+  std::int64_t workspace(int) const override {
+    return is_gradient() ? 2 * first_product()->y->count() : 0;
+  }
   std::string text() const override {
+    const Operation& scores = *first_product();
+    std::string text =
+        "attention " + joined(scores.x->sizes) + " by " + std::to_string(scores.b->sizes[3]);
+    if (const Tensor* added = bias()) text += " plus " + joined(added->sizes);
+    if (is_gradient())
+      text += " gradient";
+    else if (written().size() > 1)
+      text += " with statistics";
     const bool is_causal = std::ranges::any_of(
         operations_, [](const Operation& each) { return each.mode == CUDNN_POINTWISE_CMP_GE; });
-    return "attention " + joined(operations_[0].x->sizes) + " by " +
-           std::to_string(operations_[0].b->sizes[3]) + (is_causal ? " causal" : "");
+    return text + (is_causal ? " causal" : "");
   }
 
   void run(int engine, const std::map<std::int64_t, void*>& memory) const override {
@@ -107,14 +137,52 @@ class AttentionProgram final : public Program {
         return at != values.end() ? at->second : loaded(*tensor, memory.at(tensor->number));
       };
       values[operation.y->number] =
-          computed(operation, read(operation.x), read(operation.b), read(operation.mask));
+          rounded(*operation.y,
+                  computed(operation, read(operation.x), read(operation.b), read(operation.mask)));
     }
-    std::vector<float>& result = values.at(written().number);
-    if (engine == in_any_order) std::ranges::fill(result, std::numeric_limits<float>::quiet_NaN());
-    store(written(), result, memory.at(written().number));
+    for (const Tensor& tensor : written()) {
+      std::vector<float>& result = values.at(tensor.number);
+      if (engine == in_any_order)
+        std::ranges::fill(result, std::numeric_limits<float>::quiet_NaN());
+      store(tensor, result, memory.at(tensor.number));
+    }
   }
 
  private:
+  // A gradient begins with the products of result and cotangent.
+  bool is_gradient() const {
+    return operations_[0].kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+  }
+  const Operation* first_product() const {
+    for (const Operation& operation : operations_)
+      if (operation.kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) return &operation;
+    return nullptr;
+  }
+  // 16-bit operands of products, whose vectors fill 16 bytes.
+  bool are_known() const {
+    const int type = first_product()->x->type;
+    const std::int64_t most = is_gradient() ? 128 : 256;
+    const auto is_taken = [&](const Tensor& tensor) {
+      if (tensor.is_virtual) return true;
+      const std::size_t inner = tensor.strides[3] == 1 ? 3 : 2;  // k is described transposed
+      return (type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16) && tensor.type == type &&
+             tensor.strides[inner] == 1 && tensor.sizes[inner] % 8 == 0 &&
+             tensor.sizes[inner] <= most;
+    };
+    return std::ranges::all_of(operations_, [&](const Operation& operation) {
+      return operation.kind != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR ||
+             (is_taken(*operation.x) && is_taken(*operation.b) && is_taken(*operation.y));
+    });
+  }
+  // What is added to scores.
+  const Tensor* bias() const {
+    for (const Operation& operation : operations_)
+      if (operation.mode == CUDNN_POINTWISE_ADD && operation.b && !operation.b->is_virtual &&
+          operation.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
+        return &*operation.b;
+    return nullptr;
+  }
+
   static std::size_t place(const Tensor& tensor, const std::array<std::int64_t, 4>& at) {
     std::int64_t place = 0;
     for (std::size_t i = 0; i < 4; ++i)
@@ -149,11 +217,22 @@ class AttentionProgram final : public Program {
     each_element(tensor, [&](const auto& at) {
       const float value = values[place(tensor, at)];
       const std::int64_t to = offset(tensor, at);
-      if (tensor.type == CUDNN_DATA_HALF)
+      if (tensor.type == CUDNN_DATA_FLOAT)
+        static_cast<float*>(memory)[to] = value;
+      else if (tensor.type == CUDNN_DATA_HALF)
         static_cast<plait::float16*>(memory)[to] = plait::float16(value);
       else
         static_cast<plait::bfloat16*>(memory)[to] = plait::bfloat16(value);
     });
+  }
+
+  // To the type of a tensor, between operations too.
+  static std::vector<float> rounded(const Tensor& tensor, std::vector<float> values) {
+    if (tensor.type == CUDNN_DATA_HALF)
+      for (float& value : values) value = float(plait::float16(value));
+    if (tensor.type == CUDNN_DATA_BFLOAT16)
+      for (float& value : values) value = float(plait::bfloat16(value));
+    return values;
   }
 
   static std::vector<float> computed(const Operation& operation, const std::vector<float>& x,
@@ -167,6 +246,10 @@ class AttentionProgram final : public Program {
           sum += x[place(from, {at[0], at[1], at[2], i})] *
                  b[place(*operation.b, {at[0], at[1], i, at[3]})];
         result[place(y, at)] = sum;
+      });
+    } else if (operation.kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR) {
+      each_element(y, [&](const auto& at) {
+        result[place(y, at)] = x[place(from, {at[0], at[1], at[3], at[2]})];
       });
     } else if (operation.kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) {
       const bool is_sum = operation.mode == CUDNN_REDUCE_TENSOR_ADD;
@@ -195,8 +278,7 @@ class AttentionProgram final : public Program {
       case CUDNN_POINTWISE_MUL:
         return x * b;
       case CUDNN_POINTWISE_DIV:
-        return operation.y->type == CUDNN_DATA_HALF ? float(plait::float16(x / b))
-                                                    : float(plait::bfloat16(x / b));
+        return x / b;
       case CUDNN_POINTWISE_EXP:
         return std::exp(x);
       case CUDNN_POINTWISE_LOG:

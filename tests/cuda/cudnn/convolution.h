@@ -141,9 +141,8 @@ struct ConvolutionProgram final : Program {
   Convolution convolution;
   std::vector<Pointwise> steps;
 
-  const Tensor& written() const override {
-    return steps.empty() ? convolution.written() : steps.back().y;
-  }
+  const Tensor& result() const { return steps.empty() ? convolution.written() : steps.back().y; }
+  std::vector<Tensor> written() const override { return {result()}; }
   std::vector<Tensor> in_memory() const override {
     std::vector<Tensor> all;
     for (const Tensor* tensor : {&convolution.image, &convolution.kernel, &convolution.result})
@@ -176,8 +175,14 @@ struct ConvolutionProgram final : Program {
     if (!is_taken()) return {};
     if (mode == CUDNN_HEUR_MODE_FALLBACK) return {in_any_order, exact_fallback};
     if (!are_proposed) return {with_winograd};
-    if (convolution.sums == CUDNN_DATA_DOUBLE) return {in_any_order, never_a_plan, exact};
-    return {with_tf32, with_winograd, in_any_order, never_a_plan, exact};
+    std::vector<int> engines;
+    if (convolution.image.type == CUDNN_DATA_FLOAT) engines.push_back(with_tf32);
+    if (convolution.sums != CUDNN_DATA_DOUBLE) engines.push_back(with_winograd);
+    engines.insert(engines.end(), {in_any_order, never_a_plan});
+    const std::size_t planted = planted_engines().size();
+    for (std::size_t i = 0; i < planted; ++i) engines.push_back(first_planted + int(i));
+    if (planted == 0) engines.push_back(exact);
+    return engines;
   }
   std::vector<int> notes(int engine) const override {
     switch (engine) {
@@ -194,7 +199,7 @@ struct ConvolutionProgram final : Program {
   }
   std::int64_t workspace(int engine) const override {
     constexpr std::int64_t wanted = 4096;
-    return engine == exact && written().count() > 512 ? wanted : 0;
+    return engine == exact && result().count() > 512 ? wanted : 0;
   }
   std::string text() const override {
     static constexpr const char* names[] = {"forward", "data gradient", "kernel gradient"};
@@ -322,7 +327,7 @@ struct Execution {
   void run() const {
     std::vector<S> sums = convolved();
     for (const Pointwise& step : graph.steps) apply(step, sums);
-    T* const written = static_cast<T*>(memory.at(graph.written().number));
+    T* const written = static_cast<T*>(memory.at(graph.result().number));
     const bool is_spoilt = engine == with_winograd || engine == in_any_order;
     for (std::size_t i = 0; i < sums.size(); ++i)
       written[i] = is_spoilt ? T(std::numeric_limits<float>::quiet_NaN()) : T(sums[i]);

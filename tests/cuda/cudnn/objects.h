@@ -107,6 +107,10 @@ inline constexpr Known known[] = {
      CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, true},
     {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
      true},
+    {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, true},
+    {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, true},
     {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_XDESC,
      CUDNN_TYPE_BACKEND_DESCRIPTOR, true},
     {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
@@ -224,13 +228,15 @@ inline bool is_alive(const Object* object) {
 
 struct Tensor {
   explicit Tensor(const Object& object)
-      : number(object.one<std::int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
+      : described_by(&object),
+        number(object.one<std::int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
         alignment(object.one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)),
         type(object.one<int>(CUDNN_ATTR_TENSOR_DATA_TYPE)),
         is_virtual(object.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL)),
         is_by_value(object.has(CUDNN_ATTR_TENSOR_IS_BY_VALUE)),
         sizes(object.all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS)),
         strides(object.all<std::int64_t>(CUDNN_ATTR_TENSOR_STRIDES)) {}
+  const Object* described_by;
   std::int64_t number, alignment;
   int type;
   bool is_virtual, is_by_value;

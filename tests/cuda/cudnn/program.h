@@ -13,14 +13,23 @@ inline std::atomic<bool> is_fused{true}, are_proposed{true};  // see ../libcudnn
 
 // Engines by number.
 inline constexpr int exact_fallback = 1, of_attention = 2, with_tf32 = 7, with_winograd = 8,
-                     in_any_order = 9, never_a_plan = 10, exact = 11;
+                     in_any_order = 9, never_a_plan = 10, exact = 11, of_gradient = 12,
+                     first_planted = 100;
+
+// How many microseconds engines from first_planted on take longer than they do; see ../libcudnn.h.
+inline std::mutex planting;
+inline std::vector<int> planted;
+inline std::vector<int> planted_engines() {
+  const std::lock_guard lock(planting);
+  return planted;
+}
 
 struct Program {
   virtual ~Program() = default;
   // Whether the operations are such a program.
   virtual cudnnStatus_t check() const = 0;
   virtual std::vector<Tensor> in_memory() const = 0;
-  virtual const Tensor& written() const = 0;
+  virtual std::vector<Tensor> written() const = 0;
   virtual std::vector<int> engines(int mode) const = 0;
   virtual std::vector<int> notes(int engine) const = 0;
   virtual std::int64_t workspace(int engine) const = 0;

@@ -99,6 +99,7 @@ inline constexpr int CUDNN_BACKEND_MATMUL_DESCRIPTOR = 18;
 inline constexpr int CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR = 19;
 inline constexpr int CUDNN_BACKEND_REDUCTION_DESCRIPTOR = 21;
 inline constexpr int CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR = 22;
+inline constexpr int CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR = 31;
 inline constexpr int CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR = 38;
 
 // cudnnBackendAttributeName_t
@@ -170,6 +171,8 @@ inline constexpr int CUDNN_ATTR_REDUCTION_COMP_TYPE = 1601;
 inline constexpr int CUDNN_ATTR_OPERATION_REDUCTION_XDESC = 1610;
 inline constexpr int CUDNN_ATTR_OPERATION_REDUCTION_YDESC = 1611;
 inline constexpr int CUDNN_ATTR_OPERATION_REDUCTION_DESC = 1612;
+inline constexpr int CUDNN_ATTR_OPERATION_RESHAPE_XDESC = 2200;
+inline constexpr int CUDNN_ATTR_OPERATION_RESHAPE_YDESC = 2201;
 inline constexpr int CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION = 2702;
 
 // name, result, parameters

@@ -1,8 +1,6 @@
 // The cudnn backend: convolutions and their gradients on CUDA devices, by cuDNN where it is
-// installed, with the equations behind them that it computes too; and attention in 16-bit floats.
-//
-// Its gradient is not recognised: parts of a composite that is differentiated are programs of their
-// own, whose residuals are not the library's.
+// installed, with the equations behind them that it computes too; and attention in 16-bit floats,
+// with its gradient.
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/cudnn/backend.h"
 
@@ -49,7 +47,7 @@ class CudnnBackend final : public Backend {
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
                    std::span<const Aval> outputs, Device device) const override {
-    if (is_attention(equation)) return supports_attention(equation, inputs, device);
+    if (attention_part_of(equation)) return supports_attention(equation, inputs, outputs, device);
     if (!(*equation.primitive == conv_p)) return Support::no();
     for (const Atom& atom : equation.inputs)
       if (!atom.is_var()) return Support::no("a scalar operand");
@@ -95,8 +93,8 @@ class CudnnBackend final : public Backend {
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target& target) const override {
-    return is_attention(group->equations[0]) ? make_attention_kernel(group, target)
-                                             : make_convolution_kernel(group, target);
+    return attention_part_of(group->equations[0]) ? make_attention_kernel(group, target)
+                                                  : make_convolution_kernel(group, target);
   }
 };
 

@@ -3,6 +3,7 @@
 #include "backends/cuda/cudnn/convolution_graph.h"
 
 #include "backends/cuda/cublaslt/product.h"
+#include "backends/cuda/measure.h"
 
 namespace plait::cuda {
 namespace {
@@ -23,6 +24,9 @@ class Describer {
   Operations run() {
     made_.may_use_tensor_cores = graph_.dtype != DType::float32 || allows_tf32();
     made_.most_workspace = graph_.most_workspace;
+    made_.most_candidates = most_candidates;
+    made_.problem = graph_.to_string() + " workspace " + std::to_string(graph_.most_workspace) +
+                    (made_.may_use_tensor_cores ? "" : " without tensor cores");
     made_.action = "start a convolution";
     int left = graph_.adds_array + graph_.adds_bias + graph_.has_relu;  // steps behind it
     cudnnBackendDescriptor_t last = result(left);
@@ -44,6 +48,9 @@ class Describer {
 
  private:
   cudnnBackendDescriptor_t tensor(std::int64_t number, const LongSizes& sizes) {
+    std::size_t bytes = size_of(graph_.dtype);
+    for (const std::int64_t size : sizes) bytes *= std::size_t(size);
+    made_.bytes[number] = bytes;
     return made_.keep(std::move(plain(number, *cudnn_type(graph_.dtype), sizes).finalize()));
   }
   Descriptor plain(std::int64_t number, int type, const LongSizes& sizes) const {

@@ -246,7 +246,7 @@ class ConvolutionKernel final : public Kernel {
       ConvolutionGraph graph = graph_;
       graph.alignment = alignment;
       graph.most_workspace = std::int64_t(plan_->workspace_bytes());
-      const PlanOrReason found = plan_for(device, graph);
+      const PlanOrReason found = plan_for(device, graph, Choose::first);
       if (!found.plan)
         throw BackendError("cuDNN has no engine for memory that is aligned to " +
                                std::to_string(alignment) + " bytes: " + found.reason,

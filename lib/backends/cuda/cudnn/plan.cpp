@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "backends/cuda/driver.h"
+#include "backends/cuda/measure.h"
 
 namespace plait::cuda {
 namespace {
@@ -150,56 +151,118 @@ Descriptor describe_machine(const std::string& json) {
   return std::move(made.finalize());
 }
 
-Plan::Plan(Operations operations, const Machine& machine)
-    : operations_(std::move(operations)),
-      graph_(make_graph(operations_, machine)),
-      configuration_(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) {
+Plan::Plan(Operations operations, const Machine& machine, std::optional<Device> measured_on)
+    : operations_(std::move(operations)), graph_(make_graph(operations_, machine)) {
   std::string reason = "its heuristics propose none";
-  if (!choose(CUDNN_HEUR_MODE_A, machine, reason) &&
-      !choose(CUDNN_HEUR_MODE_FALLBACK, machine, reason))
-    throw BackendError("cuDNN has no engine: " + reason, "leave the library out: PLAIT_CUDNN=0");
+  for (const int mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    choose(proposed(mode, machine, reason), machine, measured_on, reason);
+    if (chosen_) return;
+  }
+  throw BackendError("cuDNN has no engine: " + reason, "leave the library out: PLAIT_CUDNN=0");
 }
 
-bool Plan::choose(int mode, const Machine& machine, std::string& reason) {
+// Those that are as exact as plait is, most promising first.
+std::vector<Plan::Engine> Plan::proposed(int mode, const Machine& machine,
+                                         std::string& reason) const {
+  std::vector<Engine> engines;
+  int place = 0;
   for (Descriptor& proposal : proposals(graph_, mode, machine)) {
     const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     proposal.read_object(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+    const std::int64_t number = engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+    ++place;
     if (!is_exact(engine, operations_.may_use_tensor_cores)) {
       reason = "none is as exact as plait is";
       continue;
     }
-    configuration_ = std::move(proposal);
-    engine_ = engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
-    // Its kernel cannot be loaded where no device is: that an engine is proposed is all there is to
-    // know.
-    if (machine.description && is_compiled_for_a_plan(engine)) return true;
-    Descriptor plan = make(machine);
-    const cudnnStatus_t status = cudnn_api()->cudnnBackendFinalize(plan.get());
-    if (status != CUDNN_STATUS_SUCCESS) {
-      reason = name_of_cudnn(status);
-      continue;
-    }
-    const std::int64_t bytes = plan.number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-    if (bytes > operations_.most_workspace) {
-      reason = "one wants " + std::to_string(bytes) + " bytes to work in";
-      continue;
-    }
-    workspace_bytes_ = std::size_t(bytes);
-    free_.push_back(std::move(plan));
-    return true;
+    engines.push_back(
+        {std::move(proposal),
+         std::to_string(mode) + "." + std::to_string(place) + " engine " + std::to_string(number),
+         number,
+         0,
+         is_compiled_for_a_plan(engine),
+         {}});
   }
-  return false;
+  return engines;
 }
 
-Descriptor Plan::make(const Machine& machine) const {
+// Whether the library makes a plan of an engine.
+bool Plan::finalize(Engine& engine, const Machine& machine, std::string& reason) const {
+  // Its kernel cannot be loaded where no device is: that an engine is proposed is all there is to
+  // know.
+  if (machine.description && engine.is_compiled_for_a_plan) return true;
+  Descriptor plan = make(engine, machine);
+  const cudnnStatus_t status = cudnn_api()->cudnnBackendFinalize(plan.get());
+  if (status != CUDNN_STATUS_SUCCESS) {
+    reason = name_of_cudnn(status);
+    return false;
+  }
+  const std::int64_t bytes = plan.number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  if (bytes > operations_.most_workspace) {
+    reason = "one wants " + std::to_string(bytes) + " bytes to work in";
+    return false;
+  }
+  engine.workspace_bytes = std::size_t(bytes);
+  engine.plan = std::move(plan);
+  return true;
+}
+
+void Plan::choose(std::vector<Engine> engines, const Machine& machine,
+                  std::optional<Device> measured_on, std::string& reason) {
+  if (measured_on && operations_.most_candidates > 1)
+    if (const std::optional<std::string> known = kept_choice(*measured_on, problem_text()))
+      for (Engine& engine : engines)
+        if (engine.identity == *known && finalize(engine, machine, reason))
+          return take(std::move(engine));
+  const std::size_t most = measured_on && measures() ? std::size_t(operations_.most_candidates) : 1;
+  std::vector<Engine> candidates;
+  for (Engine& engine : engines) {
+    if (candidates.size() == most) break;
+    if (finalize(engine, machine, reason)) candidates.push_back(std::move(engine));
+  }
+  if (candidates.empty()) return;
+  const std::size_t chosen = candidates.size() > 1 ? fastest_of(candidates, *measured_on) : 0;
+  take(std::move(candidates[chosen]));
+}
+
+void Plan::take(Engine engine) {
+  chosen_ = std::move(engine);
+  if (chosen_->plan) free_.push_back(std::move(*chosen_->plan));
+}
+
+std::string Plan::problem_text() const {
+  return "cuDNN " + std::to_string(cudnn_api()->cudnnGetVersion()) + ", " + operations_.problem;
+}
+
+std::size_t Plan::fastest_of(std::span<const Engine> engines, Device device) const {
+  static constexpr float one = 1;  // for a number that is given by its value
+  std::vector<std::size_t> bytes{0};
+  for (const Engine& engine : engines) bytes[0] = std::max(bytes[0], engine.workspace_bytes);
+  for (const auto& [number, count] : operations_.bytes) bytes.push_back(count);
+  std::vector<Candidate> candidates;
+  for (const Engine& engine : engines)
+    candidates.push_back(
+        {engine.identity, [this, &engine, device](CUstream stream, std::span<void* const> blocks) {
+           std::vector<TensorMemory> memory;
+           std::size_t next = 1;
+           for (const auto& [number, count] : operations_.bytes) {
+             void* const block = blocks[next++];
+             memory.push_back({number, count == 0 ? &one : block});
+           }
+           execute(*engine.plan, memory, blocks[0], machine_of(device, stream));
+         }});
+  return fastest(device, problem_text(), candidates, bytes);
+}
+
+Descriptor Plan::make(const Engine& engine, const Machine& machine) const {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   machine.set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
-  plan.object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_.get());
+  plan.object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.configuration.get());
   return plan;
 }
 
-void Plan::run(std::span<const TensorMemory> memory, void* workspace,
-               const Machine& machine) const {
+void Plan::execute(const Descriptor& plan, std::span<const TensorMemory> memory, void* workspace,
+                   const Machine& machine) const {
   std::vector<std::int64_t> numbers;
   std::vector<void*> data;
   for (const TensorMemory& each : memory) {
@@ -212,6 +275,12 @@ void Plan::run(std::span<const TensorMemory> memory, void* workspace,
            data.data());
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   pack.finalize();
+  check_cudnn(cudnn_api()->cudnnBackendExecute(machine.handle, plan.get(), pack.get()),
+              operations_.action);
+}
+
+void Plan::run(std::span<const TensorMemory> memory, void* workspace,
+               const Machine& machine) const {
   std::optional<Descriptor> plan;
   {
     const std::lock_guard lock(mutex_);
@@ -220,17 +289,19 @@ void Plan::run(std::span<const TensorMemory> memory, void* workspace,
       free_.pop_back();
     }
   }
-  if (!plan) plan = std::move(make(machine).finalize());
-  check_cudnn(cudnn_api()->cudnnBackendExecute(machine.handle, plan->get(), pack.get()),
-              operations_.action);
+  if (!plan) plan = std::move(make(*chosen_, machine).finalize());
+  execute(*plan, memory, workspace, machine);
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(*plan));
 }
 
-PlanOrReason make_plan(Device device, const std::function<Operations()>& describe) {
+PlanOrReason make_plan(Device device, Choose how, const std::function<Operations()>& describe) {
   try {
     const CurrentContext current(device);
-    return {std::make_shared<const Plan>(describe(), machine_of(device)), {}};
+    return {
+        std::make_shared<const Plan>(describe(), machine_of(device),
+                                     how == Choose::fastest ? std::optional(device) : std::nullopt),
+        {}};
   } catch (const BackendError& error) {
     return {nullptr, error.problem()};
   }
