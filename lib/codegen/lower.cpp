@@ -422,6 +422,27 @@ class Lowering final : public loops::Writer {
     return {aval, {}, wholes_[std::size_t(memory)].place, dense(aval)};
   }
 
+  Tensors sorted(std::span<const Tensor> arrays, bool descending, std::optional<Range> keys,
+                 Source source) override {
+    Equation equation;
+    equation.primitive = &sort_p;
+    equation.source = source;
+    equation.params = {{"axis", Dim(arrays[0].aval.rank() - 1)},
+                       {"num_keys", Dim(1)},
+                       {"stable", true},
+                       {"descending", descending}};
+    Tensors read;
+    std::vector<Aval> avals;
+    for (const Tensor& array : arrays) {
+      equation.inputs.push_back(Var{int(read.size())});
+      read.push_back(in_memory(array));
+      avals.push_back(array.aval);
+      if (read.back().strides != dense(array.aval))
+        throw InternalError("what is sorted does not lie dense");
+    }
+    return call(program_of(equation, avals), read, avals, keys);
+  }
+
   void copy(const Tensor& given_from, const Tensor& given_to) override {
     const Tensor from = folded(given_from), to = folded(given_to);
     if (from.formula) return copy_together({{from, to}});
@@ -1921,20 +1942,31 @@ class Lowering final : public loops::Writer {
   // A kernel that reads its operands where they lie.
   Tensors call(const Equation& equation, const Tensors& operands,
                const std::vector<Aval>& outputs) {
+    if (!setting_.has_kernels) refuse("`" + std::string(equation.primitive->name()) + "`");
     std::vector<Aval> inputs;
     for (const Tensor& operand : operands) inputs.push_back(operand.aval);
-    Call call{program_of(equation, inputs), {}, {}};
-    Statement statement;
-    statement.kind = Kind::call;
-    statement.source = equation.source;
+    Tensors read;
     std::vector<int> seen;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Atom& atom = equation.inputs[i];
       if (!atom.is_var() || std::find(seen.begin(), seen.end(), atom.var().id) != seen.end())
         continue;
       seen.push_back(atom.var().id);
-      const Tensor operand =
-          operands[i].formula ? compute_now(tensor_of(atom)) : in_memory(operands[i]);
+      read.push_back(operands[i].formula ? compute_now(tensor_of(atom)) : in_memory(operands[i]));
+    }
+    program_.fails_by_example |= example_.has_value();
+    return call(program_of(equation, inputs), read, outputs, {});
+  }
+  // keys: of the first operand, which are known to lie there.
+  Tensors call(const Jaxpr& program, std::span<const Tensor> operands,
+               const std::vector<Aval>& outputs, std::optional<Range> keys) {
+    Call call{program, {}, {}};
+    Statement statement;
+    statement.kind = Kind::call;
+    const Equation& equation = program->equations[0];
+    statement.source = equation.source;
+    if (keys) statement.low = keys->low, statement.high = keys->high;
+    for (const Tensor& operand : operands) {
       call.strides.push_back(operand.strides);
       statement.places.push_back(folded(operand.place));
     }
@@ -1946,7 +1978,6 @@ class Lowering final : public loops::Writer {
       statement.places.push_back(results.back().place);
     }
     statement.call = std::make_shared<const Call>(std::move(call));
-    program_.fails_by_example |= example_.has_value();
     ++writes_;
     emit(std::move(statement));
     return results;

@@ -13,8 +13,8 @@ struct Setting {
   // Whether a library runs the equation better than loops do.
   std::function<bool(const Equation&, std::span<const Aval> inputs, std::span<const Aval> outputs)>
       is_taken;
-  // A kernel for the program of one equation, whose inputs have these strides; none where nothing
-  // but a slow compiler has one.
+  // A kernel of the CPU for the program of one equation, whose inputs have these strides; none
+  // where nothing but a slow compiler has one.
   std::function<std::shared_ptr<const Kernel>(const Jaxpr&, std::span<const Sizes64> strides)>
       kernel;
   // Arrays of so many elements are lists of numbers; larger ones are loops.

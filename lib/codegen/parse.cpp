@@ -455,8 +455,8 @@ class ProgramParser final : Terms {
 
   // --- Calls -------------------------------------------------------------------------------------
 
-  // "m2[0] = call sort[axis=0] x0 where x0: f64[32] at m1[0] by (1)"; the last part may stand in a
-  // line of its own, which is indented.
+  // "m2[0] = call sort[axis=0] x0 within 0..9 where x0: i32[32] at m1[0] by (1)"; the last part may
+  // stand in a line of its own, which is indented.
   void call(Statement& s, std::size_t indent) {
     s.kind = Kind::call;
     const std::size_t start = at_;
@@ -466,10 +466,16 @@ class ProgramParser final : Terms {
     Equation equation;
     equation.primitive = &primitive();
     equation.params = params(0).params;
-    while (!is_at_end_of_line() && !at_word("where"))
+    while (!is_at_end_of_line() && !at_word("where") && !at_word("within"))
       equation.inputs.push_back(peek() == 'x'
                                     ? Atom(Var{numbered('x', most_arrays, "an operand such as x0")})
                                     : Atom(literal()));
+    if (!is_at_end_of_line() && accept("within")) {
+      s.low = integer();
+      expect("..");
+      s.high = integer();
+      if (s.low >= s.high) fail("an integer above the first one");
+    }
     std::vector<Aval> avals;
     Call call;
     if (goes_on(indent) && accept("where")) {

@@ -131,7 +131,7 @@ class Printer {
     end_line(s);
   }
 
-  // "m2[0] = call sort[axis=0] x0 where x0: f64[32] at m1[0] by (1)"
+  // "m2[0] = call sort[axis=0] x0 within 0..9 where x0: i32[32] at m1[0] by (1)"
   void write_call(const Statement& s) {
     const Jaxpr& program = s.call->program;
     const Equation& equation = program->equations[0];
@@ -141,6 +141,7 @@ class Printer {
     for (const Atom& atom : equation.inputs)
       out_ +=
           " " + (atom.is_var() ? "x" + std::to_string(atom.var().id) : atom.literal().to_string());
+    if (s.low < s.high) out_ += " within " + std::to_string(s.low) + ".." + std::to_string(s.high);
     for (std::size_t i = 0; i < operands; ++i)
       out_ += (i ? ", x" : " where x") + std::to_string(i) + ": " +
               program->input_avals()[i].to_string() + " at " + text_of(s.places[i]) + " by (" +

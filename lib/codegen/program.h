@@ -76,7 +76,8 @@ struct Statement {
               // and a value for each carry, for GPUs: see combine_turns.h
     loop,     // blocks[0] computes whether blocks[1] runs, again and again
     branch,   // blocks[operands[0]]; the carries are results
-    call,     // a kernel: its operands and then its results begin at `places`
+    call,     // a kernel: its operands and then its results begin at `places`. In programs for GPUs
+              // `sort` alone, by threads together
   } kind = Kind::compute;
   Source source = {};
   // Why it is there, of a copy, or of a store that keeps what else would lie where it was.
@@ -87,7 +88,9 @@ struct Statement {
   Params params = {};
   Place place = {}, source_place = {};
   Sizes64 shape = {}, strides = {}, source_strides = {};  // of a copy
-  std::int64_t low = 0, high = 0;                         // of a check
+  // Of a check. Of a call: where the elements of its first operand are known to lie, if that is
+  // more than one number.
+  std::int64_t low = 0, high = 0;
   std::function<void(std::int64_t)> raise = {};
   // A number that a loop carries: its value in a step and, at last, after the loop; the first one,
   // and the next. For a branch: its result, and in `nexts` that of each alternative. For a

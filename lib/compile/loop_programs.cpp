@@ -38,10 +38,9 @@
 namespace plait::compile_passes {
 namespace {
 
-// Loop programs of the CPU call kernels.
 constexpr Device host;
 
-// A kernel of what neither compiles slowly nor is a loop itself.
+// A kernel of the CPU, of what neither compiles slowly nor is a loop itself.
 std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const Sizes64> strides) {
   const Equation& equation = program->equations[0];
   std::vector<Aval> inputs, outputs;
@@ -56,8 +55,6 @@ std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const S
       return backend->compile(program, {host, strides});
   return nullptr;
 }
-
-std::shared_ptr<const Kernel> no_kernel(const Jaxpr&, std::span<const Sizes64>) { return nullptr; }
 
 // What one thread does in a step beside its calls, in operations.
 double work_beside_calls(const codegen::Block& block) {
@@ -105,8 +102,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
                          [&](const Equation& equation, Operands inputs, Operands outputs) {
                            return is_claimed(libraries, equation, inputs, outputs, host);
                          },
-                         device.is_host() ? kernel_for : no_kernel,
-                         has_loops ? loops::few : few_without_loops, device.is_host()});
+                         kernel_for, has_loops ? loops::few : few_without_loops, device.is_host()});
 }
 
 // Examples in the steps of a loop that may go their own ways do all that any of them does, if all

@@ -209,6 +209,19 @@ TEST_CASE("a branch without the alternative that it takes does not run, in lanes
   }
 }
 
+TEST_CASE("a call may say where the elements of its first operand lie") {
+  const std::string text =
+      "memory m0: int32[5] operand 0\n"
+      "memory m1: int32[5] result 0\n"
+      "m1[0] = call sort[axis=0, descending=false, num_keys=1, stable=true] x0 within 0..7 "
+      "where x0: i32[5] at m0[0] by (1)\n";
+  const LoopProgram program = parsed(text);
+  CHECK(print(program) == text);
+  CHECK(program.body[0].low == 0);
+  CHECK(program.body[0].high == 7);
+  CHECK(codegen::interpret(program, {{3, 1, 2, 5, 4}})[0] == Numbers{1, 2, 3, 4, 5});
+}
+
 TEST_CASE("a call needs a kernel") {
   const std::string text =
       "memory m0: float64[5] operand 0\n"

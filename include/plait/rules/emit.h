@@ -147,6 +147,11 @@ class Writer {
   // Memory of its own, not yet written.
   virtual Tensor make(const Aval& aval) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
+  // Arrays of one shape in new memory, in the order of the first of them along the last axis, as
+  // the primitive sort has it. keys: where those are known to lie, as integers. Only where kernels
+  // may not run equations: there, threads do it together.
+  virtual Tensors sorted(std::span<const Tensor> arrays, bool descending, std::optional<Range> keys,
+                         Source source) = 0;
   // Memory that holds this operand of the equation, and may be written over: its own where nothing
   // reads that later, else a copy.
   virtual Tensor to_overwrite(std::size_t operand) = 0;

@@ -27,7 +27,9 @@ class Collecting {
       }
     codegen::for_each_place(s, [&](const Place& place, bool is_write) {
       (is_write ? accesses_.writes : accesses_.reads)
-          .push_back(region_of(place, s.shape, is_write ? s.strides : s.source_strides));
+          .push_back(s.kind == Statement::Kind::call
+                         ? all_of(place.memory)
+                         : region_of(place, s.shape, is_write ? s.strides : s.source_strides));
     });
     // Numbers that are defined within are not the same wherever they are used.
     codegen::for_each_definition(s, [&](Value value) {

@@ -11,6 +11,7 @@
 #include "codegen/copy_loops.h"
 #include "codegen/effects.h"
 #include "codegen/walk.h"
+#include "sorts.h"
 
 namespace plait::cuda {
 
@@ -55,6 +56,7 @@ Width width_of(const Statement& s) {
     width.is_deep |= inner.is_deep;
   }
   if (s.kind == Kind::copy) width.steps = num_elements(s.shape);
+  if (s.kind == Kind::call) width.steps = Sorting(s).rows * Sorting(s).size;
   if (codegen::runs_in_any_order(s) || s.kind == Kind::combine) width.steps *= s.steps;
   if (s.kind == Kind::combine)
     codegen::for_each_statement(
@@ -86,6 +88,10 @@ class Staging {
     for (Stage& stage : stages_) {
       stage.is_cooperative = stage.grid.empty() && cuda::width_of(stage.body).steps >= wide_;
       if (stage.is_cooperative) divide_among_blocks(stage.body);
+    }
+    for (Stage& stage : stages_) {
+      std::vector<Stage::Axis> around = stage.grid;
+      give_room(stage.body, around);
     }
     count_users();
     for (Stage& stage : stages_) find_rows(stage);
@@ -311,6 +317,23 @@ class Staging {
     own.insert(own.begin(), std::move(s));
     block.push_back(by_one_block(std::move(own)));
     block.insert(block.end(), behind.begin(), behind.end());
+  }
+
+  // --- Sorts -------------------------------------------------------------------------------------
+
+  // The memory that sorts need meanwhile: each step that may run beside others has its own.
+  void give_room(Block& block, std::vector<Stage::Axis>& around) {
+    for (Statement& s : block) {
+      const std::int64_t bytes = s.kind == Kind::call ? Sorting(s).room_bytes() : 0;
+      if (bytes > 0) {
+        s.place = place_of(around, add_memory(DType::uint8, bytes * product(around)));
+        for (Place::Term& term : s.place.terms) term.stride *= bytes;
+      }
+      const bool is_shared = codegen::runs_in_any_order(s);
+      if (is_shared) around.push_back({s.value, s.steps});
+      for (Block& inner : s.blocks) give_room(inner, around);
+      if (is_shared) around.pop_back();
+    }
   }
 
   // --- Rows --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "codegen/scalar_text.h"
 #include "codegen/walk.h"
 #include "fours.h"
+#include "sorts.h"
 
 namespace plait::cuda {
 
@@ -74,6 +75,7 @@ bool reads_columns(const Block& body, Value inner) {
 
 Team team_of(const Stage& stage) {
   if (stage.is_cooperative) return Team::grid;
+  if (has_sorts(stage.body)) return Team::block;
   if (!stage.rows.empty()) return Team::block;
   const Width width = width_of(stage.body);
   if (stage.grid.empty()) return width.steps < fewest_of_octet ? Team::thread : Team::block;
@@ -118,6 +120,9 @@ class KernelWriter {
     result_.memories.assign(used.begin(), used.end());
     std::set_intersection(reads.begin(), reads.end(), writes.begin(), writes.end(),
                           std::inserter(changing_, changing_.end()));
+    codegen::for_each_statement(stage.body, [&](const Statement& s) {
+      if (s.kind == Kind::call) note_sort(s);
+    });
     if (team_ == Team::thread && stage.steps() >= many_steps) fours_ = fours_of(stage);
     choose_blocks(stage);
     write_kernel(stage);
@@ -249,6 +254,13 @@ class KernelWriter {
       result_.blocks = (stage.steps() + teams - 1) / teams;
     }
     result_.blocks = std::clamp<std::int64_t>(result_.blocks, 1, most_blocks);
+    if (sorting_bytes_ > 0) {
+      result_.threads = threads_that_sort;
+      result_.blocks = std::min(result_.blocks, most_sorting_blocks);
+      // A sort alone has no use for more.
+      if (team_ == Team::grid && stage.body.size() == 1 && stage.body[0].kind == Kind::call)
+        result_.blocks = std::min(result_.blocks, Sorting(stage.body[0]).tiles());
+    }
   }
 
   // Whether a thread runs several steps at once, so that more of what they read is on its way.
@@ -295,7 +307,10 @@ class KernelWriter {
     if (!stage.grid.empty() && sizes_ == Sizes::written)
       comment += number(stage.steps()) + (stage.steps() == 1 ? " step, by " : " steps, by ");
     if (!stage.grid.empty()) comment += teams[int(team_)];
-    return comment + "\nextern \"C\" __global__ void " + result_.name + "(" + parameters + ") {\n";
+    // Several blocks of a processor sort.
+    const std::string bounds = sorting_bytes_ > 0 ? "__launch_bounds__(256, 3) " : "";
+    return comment + "\nextern \"C\" __global__ void " + bounds + result_.name + "(" + parameters +
+           ") {\n";
   }
 
   void write_grid(const Stage& stage) {
@@ -581,7 +596,7 @@ class KernelWriter {
       case Kind::branch:
         return write_branch(s, team);
       case Kind::call:
-        throw InternalError("a loop program for a GPU calls a kernel");
+        return write_sort(s, team);
     }
   }
 
@@ -634,11 +649,49 @@ class KernelWriter {
     });
   }
 
+  // --- Sorts -------------------------------------------------------------------------------------
+
+  // Passes read what others have written, also where they take turns.
+  void note_sort(const Statement& s) {
+    for (std::size_t i = s.call->strides.size(); i < s.places.size(); ++i)
+      changing_.insert(s.places[i].memory);
+    if (s.place.memory >= 0) changing_.insert(s.place.memory);
+    sorting_bytes_ = std::max(sorting_bytes_, Sorting(s).shared_bytes());
+  }
+  // By all blocks together, or by each one for itself.
+  void write_sort(const Statement& s, Team team) {
+    const Sorting sorting(s);
+    std::vector<std::string> arguments{
+        team == Team::grid ? "{grid, blockIdx.x, gridDim.x}" : "{nullptr, 0, 1}", "sorting",
+        number(sorting.tile_bytes())};
+    const auto add = [&](const Place& place, const std::string& type) {
+      arguments.push_back("(InOut<" + type + ">)(m" + number(place.memory) + " + (" +
+                          offset(place) + "))");
+    };
+    const std::size_t arrays = s.call->strides.size();
+    for (std::size_t array = 0; array < arrays; ++array) {
+      const std::string type = word_text(array == 0 ? sorting.keys : *sorting.values);
+      for (const std::size_t place : {array, arrays + array}) add(s.places[place], type);
+    }
+    if (!sorting.values) arguments.insert(arguments.end(), {"{}", "{}"});
+    if (!sorting.is_short) {
+      add(s.place, word_text(DType::uint8));
+      arguments.insert(arguments.end(), {size(sorting.values_at()), size(sorting.counts_at())});
+    }
+    arguments.insert(arguments.end(),
+                     {size(sorting.rows), size(sorting.size), number(sorting.passes)});
+    std::string text;
+    for (const std::string& argument : arguments) text += (text.empty() ? "" : ", ") + argument;
+    line(sort_text(sorting) + "(" + text + ");");
+  }
+
   // --- Loops in any order ------------------------------------------------------------------------
 
   // The team that runs a step of a loop that a team shares.
   Team inner_team(const Statement& loop, Team team) const {
     if (team == Team::thread) return team;
+    if (has_sorts(loop))
+      return team == Team::grid && !is_run_together(loop, wide_) ? Team::block : team;
     const Width width = width_of(loop.blocks[0]);
     const bool is_wide = width.steps >= fewest_of_octet;
     if (team == Team::grid) {
@@ -1045,7 +1098,7 @@ class KernelWriter {
   bool has_room(DType of, std::int64_t count) {
     if (sizes_ == Sizes::given) count = (count + 1023) / 1024 * 1024;
     std::int64_t& known = terms_[of];
-    std::int64_t bytes = 0;
+    std::int64_t bytes = sorting_bytes_;
     for (const auto& [memory, row] : rows_) bytes += room_of(*row) * plait::size_of(dtype_of(*row));
     for (const auto& [each, most] : terms_)
       bytes += (each == of ? std::max(most, count) : most) * plait::size_of(each);
@@ -1062,6 +1115,8 @@ class KernelWriter {
     for (const auto& [memory, row] : rows_)
       text += "  SHARED(" + type_text(dtype_of(*row)) + ", row_m" + number(memory) + ", " +
               number(room_of(*row)) + ");\n";
+    if (sorting_bytes_ > 0)
+      text += "  SHARED(unsigned long, sorting, " + number(sorting_bytes_ / 8) + ");\n";
     for (const auto& [dtype, count] : terms_)
       if (count > 0)
         text += "  SHARED(" + type_text(dtype) + ", terms_" + type_text(dtype) + ", " +
@@ -1086,6 +1141,7 @@ class KernelWriter {
   std::unordered_map<const Place*, std::string> offsets_;  // where two loops have them
   std::map<int, const Row*> rows_;                         // by memory
   std::set<Value> grid_, counters_;      // counters of the grid, and of loops in its steps
+  std::int64_t sorting_bytes_ = 0;       // of shared memory
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
   std::map<DType, std::size_t> totals_;  // the same, of the results of one
   std::string indent_;
@@ -1127,6 +1183,7 @@ std::string source_of(std::span<const ProgramText* const> programs) {
   if (!calls) source = "#define PLAIT_NO_COMPLEX\n" + source;
   if (has_any({"lax::", "float16", "complex"})) source += "#include <plait/functions.h>\n";
   if (has_any({"octet()", "_lane(", "_after(", "swap("})) source += "#include <plait/lanes.h>\n";
+  if (has_any({"sort_short_rows<", "sort_long_rows<"})) source += "#include <plait/sort.h>\n";
   if (calls) source += "#include <base/math.cpp>\n";
   return source + kernels;
 }

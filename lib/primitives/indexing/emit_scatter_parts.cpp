@@ -14,8 +14,7 @@
 #include <limits>
 
 #include "primitives/indexing/index_rows.h"
-#include "primitives/sorting/emit_digits.h"
-#include "primitives/sorting/emit_order.h"
+#include "primitives/sorting/emit_long_rows.h"
 #include "primitives/written.h"
 
 namespace plait::indexing {
@@ -112,7 +111,7 @@ class Parts {
 
   loops::Tensor result() {
     find_positions();
-    parts_ = make({num_parts_, size_}, array_.aval.dtype);
+    parts_ = make({size_, num_parts_}, array_.aval.dtype);
     // A thread for each element, which looks at all updates of a part, or at its own.
     constexpr std::int64_t most_elements = 4096, most_looks = 8192;
     if (size_ <= most_elements && longest_ <= most_looks)
@@ -121,9 +120,9 @@ class Parts {
       combine_in_order();
     const loops::Tensor whole = make(array_.aval.shape, array_.aval.dtype);
     for_all({size_}, [&](const Indices& at) {
-      Number all = get(parts_, {Index{0}, at[0]});
+      Number all = get(parts_, {at[0], Index{0}});
       for (std::int64_t part = 1; part < num_parts_; ++part)
-        all = combined(all, get(parts_, {Index{part}, at[0]}));
+        all = combined(all, get(parts_, {at[0], Index{part}}));
       put(whole, digits_of(at[0], sizes_), all);
     });
     return whole;
@@ -151,63 +150,63 @@ class Parts {
   }
 
   void combine_by_element() {
-    for_all({num_parts_, size_}, [&](const Indices& at) {
-      const Number position = cast(number_of(at[1]), DType::int32);
+    for_all({size_, num_parts_}, [&](const Indices& at) {
+      const Number position = cast(number_of(at[0]), DType::int32);
       const Numbers combined_one =
           repeated(longest_, {first_of(at)}, [&](const Index& step, const Numbers& now) -> Numbers {
-            const Update update = update_of(at[0], step);
+            const Update update = update_of(at[1], step);
             const Number is_here = update.is_there & (get(positions_, {update.row}) == position);
             return {select(is_here, combined(now[0], get(values_, {update.row})), now[0])};
           });
       put(parts_, at, combined_one[0]);
     });
   }
+  // The updates of an element are numbers in a row, those of a part behind each other.
   void combine_in_order() {
-    const loops::Tensor order =
-        emit_order_of_integers(positions_, size_ + (are_all_inside_ ? 0 : 1));
-    find_runs(order);
-    const loops::Tensor values = emit_taken(values_, 0, order);
-    for_all({num_parts_, size_}, [&](const Indices& at) {
+    const std::int64_t slots = size_ * num_parts_, most = slots + num_parts_ - 1;
+    constexpr std::int64_t most_int32 = std::numeric_limits<std::int32_t>::max();
+    const loops::Tensor unsorted = make({count_}, most <= most_int32 ? DType::int32 : DType::int64);
+    for_all(count_, [&](const Index& row) {
+      // Part p begins with row count * p / num_parts.
+      const Number rows = number_of(row) + integer(1),
+                   part = (rows * integer(num_parts_) - integer(1)) / integer(count_),
+                   position = cast(get(positions_, {row}), DType::int64);
+      put(unsorted, {row}, position * integer(num_parts_) + part);
+    });
+    const loops::Tensors sorted = emit_sorted_integers(unsorted, most, values_);
+    find_runs(sorted[0]);
+    for_all({size_, num_parts_}, [&](const Indices& at) {
+      const Index slot = sum_of(times(at[0], num_parts_), at[1]);
       const auto bound_at = [&](const loops::Tensor& of) {
-        return cast(get(of, at), DType::int64);
+        return cast(get(of, {slot}), DType::int64);
       };
       put(parts_, at,
           combined_in_order(
               bound_at(begins_), bound_at(ends_), count_, first_of(at),
-              [&](const Index& row) { return get(values, {row}); },
+              [&](const Index& row) { return get(sorted[1], {row}); },
               [&](Number x, Number update) { return combined(x, update); }));
     });
   }
   // Where the updates of each element in each part begin and end.
-  void find_runs(const loops::Tensor& order) {
-    begins_ = make({num_parts_, size_}, DType::int32);
-    ends_ = make({num_parts_, size_}, DType::int32);
+  void find_runs(const loops::Tensor& sorted) {
+    const std::int64_t slots = size_ * num_parts_;
+    begins_ = make({slots}, DType::int32);
+    ends_ = make({slots}, DType::int32);
     const Number none = literal(0, DType::int32);
-    for_all({num_parts_, size_}, [&](const Indices& at) { put(begins_, at, none); });
-    for_all({num_parts_, size_}, [&](const Indices& at) { put(ends_, at, none); });
-    struct Run {
-      Number part, position;
-    };
+    for_all(slots, [&](const Index& slot) { put(begins_, {slot}, none); });
+    for_all(slots, [&](const Index& slot) { put(ends_, {slot}, none); });
     for_all(count_, [&](const Index& place) {
-      const auto run_at = [&](Number place) -> Run {
-        const Index row = index_below(get(order, {index_below(place, count_)}), count_);
-        // Part p begins with row count * p / num_parts.
-        const Number rows = number_of(row) + integer(1),
-                     part = (rows * integer(num_parts_) - integer(1)) / integer(count_);
-        return {part, cast(get(positions_, {row}), DType::int64)};
+      const auto slot_at = [&](Number place) {
+        return cast(get(sorted, {index_below(place, count_)}), DType::int64);
       };
       const Number i = number_of(place), zero = integer(0), last = integer(count_ - 1);
-      const Run run = run_at(i), before = run_at(maximum(i - integer(1), zero)),
-                after = run_at(minimum(i + integer(1), last));
-      const auto differs = [&](const Run& other) {
-        return (run.part != other.part) | (run.position != other.position);
-      };
-      const Number is_there = run.position < integer(size_);
-      const Indices at{index_below(run.part, num_parts_),
-                       index_below(minimum(run.position, integer(size_ - 1)), size_)};
-      only_where(is_there & ((i == zero) | differs(before)), [&] { put(begins_, at, i); });
-      only_where(is_there & ((i == last) | differs(after)),
-                 [&] { put(ends_, at, i + integer(1)); });
+      const Number slot = slot_at(i), before = slot_at(maximum(i - integer(1), zero)),
+                   after = slot_at(minimum(i + integer(1), last));
+      const Number is_there = slot < integer(slots);
+      const Index inside = index_below(minimum(slot, integer(slots - 1)), slots);
+      only_where(is_there & ((i == zero) | (slot != before)), [&] { put(begins_, {inside}, i); });
+      only_where(is_there & ((i == last) | (slot != after)),
+                 [&] { put(ends_, {inside}, i + integer(1)); });
     });
   }
 
@@ -225,13 +224,13 @@ class Parts {
   // The first part begins with the array. The others begin with what changes nothing: of sums the
   // negative zero, for -0 + 0 is 0; of the least and the greatest the array again.
   Number first_of(const Indices& at) const {
-    const Number element = get(array_, digits_of(at[1], sizes_));
+    const Number element = get(array_, digits_of(at[0], sizes_));
     if (kind_ != Kind::add) return element;
     const DType dtype = array_.aval.dtype;
     Literal none{dtype};
     if (is_inexact(dtype)) none.real = -0.0;
     if (complexes.has(dtype)) none.imaginary = -0.0;
-    return select(number_of(at[0]) == integer(0), element, {w_.literal(none), dtype});
+    return select(number_of(at[1]) == integer(0), element, {w_.literal(none), dtype});
   }
   Number combined(Number x, Number update) const {
     return {updated(w_, kind_, x.value, update.value, array_.aval.dtype, equation_.source),
@@ -324,12 +323,17 @@ class Windows {
           starts.position_of(row, std::span(strides).subspan(batch_dims), num_places_);
       put(places, {number}, minimum(place + start, integer(num_places_)));
     });
-    order_ = emit_order_of_integers(places, num_places_ + (starts.are_inside() ? 0 : 1));
-    places_ = emit_taken(places, 0, order_);
-    if (num_elements(updates_.aval.shape.to_sizes()) > count_) return;
-    values_ = make({count_}, updates_.aval.dtype);
-    const Indices within(std::size_t(whole_.aval.rank()), Index{0});
-    for_all(count_, [&](const Index& at) { put(*values_, {at}, update_of_row(at, within)); });
+    const bool are_single = num_elements(updates_.aval.shape.to_sizes()) <= count_;
+    loops::Tensor values = places_along({count_}, 0);
+    if (are_single) {
+      values = make({count_}, updates_.aval.dtype);
+      const Indices within(std::size_t(whole_.aval.rank()), Index{0});
+      for_all(count_, [&](const Index& at) { put(values, {at}, update_of_row(at, within)); });
+    }
+    const loops::Tensors sorted =
+        emit_sorted_integers(places, num_places_ - (starts.are_inside() ? 1 : 0), values);
+    places_ = sorted[0];
+    (are_single ? values_ : order_) = sorted[1];
   }
 
   // Of the updates in the order of their places:
@@ -345,10 +349,11 @@ class Windows {
     return (i == last) | (number_at(at) != number_at(index_below(beside, count_)));
   }
   Number update_at(const Index& at, std::span<const Index> within) const {
-    return values_ ? get(*values_, {at}) : update_of_row(at, within);
+    return values_ ? get(*values_, {at})
+                   : update_of_row(index_below(get(*order_, {at}), count_), within);
   }
-  Number update_of_row(const Index& at, std::span<const Index> within) const {
-    Indices update = digits_of(index_below(get(order_, {at}), count_), rows_);
+  Number update_of_row(const Index& row, std::span<const Index> within) const {
+    Indices update = digits_of(row, rows_);
     for (int axis = dimensions_.batch_dims; axis < whole_.aval.rank(); ++axis)
       if (!contains(dimensions_.collapse, axis)) update.push_back(within[std::size_t(axis)]);
     return get(updates_, update);
@@ -375,8 +380,8 @@ class Windows {
   std::vector<int> axes_;  // that say where a window lies: of batches, and of indices
   Sizes64 sizes_;          // of them
   std::int64_t num_places_ = 1;
-  loops::Tensor order_, places_;
-  std::optional<loops::Tensor> values_;  // in order, where windows are single elements
+  loops::Tensor places_;                         // in order
+  std::optional<loops::Tensor> values_, order_;  // with them: of single elements, or their rows
 };
 
 }  // namespace

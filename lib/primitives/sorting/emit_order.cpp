@@ -1,5 +1,5 @@
-// Merges in which every element finds its own place; long rows are ordered by digits instead, see
-// emit_digits.h.
+// Merges in which every element finds its own place; long rows are sorted instead, see
+// emit_long_rows.h.
 //
 // Rows are cut into runs of a few elements. Within a run, an element's place is the number of those
 // before it. Two neighbouring runs then become one: an element's place is that in its own run, and
@@ -11,8 +11,6 @@
 #include <plait/primitives/primitives.h>
 
 #include <bit>
-
-#include "primitives/sorting/emit_digits.h"
 
 namespace plait {
 namespace {
@@ -192,14 +190,6 @@ class OrderWriter {
 
 loops::Tensor emit_order(std::span<const loops::Tensor> keys, std::size_t axis, std::int64_t count,
                          bool descending) {
-  const Shape& shape = keys[0].aval.shape;
-  require_int32_places(shape[int(axis)].constant());
-  // Merges take less of a few short rows, and of the first elements of long ones.
-  constexpr std::int64_t short_row = 1 << 12, long_row = 1 << 16, many = 1 << 22;
-  if (count >= short_row &&
-      (shape[int(axis)].constant() >= long_row || shape.num_elements().constant() >= many) &&
-      has_few_digits(keys))
-    return emit_order_by_digits(keys, axis, count, descending);
   return OrderWriter(keys, axis, count, descending).emit();
 }
 

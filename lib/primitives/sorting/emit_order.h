@@ -8,7 +8,7 @@ namespace plait {
 
 // The places along an axis of the first `count` elements, by the keys, as int32. NaN is greater
 // than every number; complex numbers are ordered as pairs; of equal elements the first one comes
-// first. The keys lie in memory.
+// first. The keys lie in memory. For rows that are not long: see emit_long_rows.h.
 loops::Tensor emit_order(std::span<const loops::Tensor> keys, std::size_t axis, std::int64_t count,
                          bool descending);
 // The elements at these places.

@@ -1,7 +1,7 @@
-// On GPUs, rows of many elements are put in the order that emit_order.h finds. Rows of few elements
-// are sorted by exchanges of neighbours: as many rounds as there are elements, of the even pairs
-// and of the odd ones in turn. Neighbours change places only where the second one is less, so equal
-// elements keep their order, as in the kernel.
+// On GPUs, rows of many elements are put in the order that emit_order.h finds, and long ones are
+// sorted by threads together. Rows of few elements are sorted by exchanges of neighbours: as many
+// rounds as there are elements, of the even pairs and of the odd ones in turn. Neighbours change
+// places only where the second one is less, so equal elements keep their order, as in the kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/sorting/emit_sort.h"
 
@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "primitives/reduction/order.h"
+#include "primitives/sorting/emit_long_rows.h"
 #include "primitives/sorting/emit_order.h"
 
 namespace plait {
@@ -83,16 +84,18 @@ bool is_few(std::span<const loops::Tensor> operands, int axis) {
                       [](const loops::Tensor& operand) { return is_complex(operand.aval.dtype); });
 }
 
-// Rows of any length, whose elements are moved to the places that emit_order finds.
+// Rows of any length.
 loops::Tensors by_order(loops::Writer& w, const Equation& equation,
                         std::span<const loops::Tensor> inputs) {
   const auto axis = std::size_t(equation.params.integer("axis"));
   const auto num_keys = std::size_t(equation.params.integer("num_keys"));
+  const bool descending = equation.params.flag("descending");
+  const std::int64_t size = inputs[0].aval.shape[int(axis)].constant();
+  if (are_long_rows(size, size)) return emit_long_rows(inputs, num_keys, axis, descending);
   loops::Tensors operands, results;
   for (const loops::Tensor& input : inputs) operands.push_back(w.in_memory(input));
   const loops::Tensor order =
-      emit_order(std::span(operands).first(num_keys), axis,
-                 inputs[0].aval.shape[int(axis)].constant(), equation.params.flag("descending"));
+      emit_order(std::span(operands).first(num_keys), axis, size, descending);
   for (const loops::Tensor& operand : operands) results.push_back(emit_taken(operand, axis, order));
   return results;
 }

@@ -11,6 +11,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/reduction/order.h"
+#include "primitives/sorting/emit_long_rows.h"
 #include "primitives/sorting/emit_order.h"
 #include "primitives/spelling.h"
 #include "radix_sort.h"
@@ -127,9 +128,16 @@ loops::Tensors emit_top_k(loops::Writer& w, const Equation& equation,
   written::require_no_kernels(w);
   const written::Writing writing(w, equation.source);
   const auto axis = std::size_t(equation.params.integer("axis"));
+  const Shape& shape = inputs[0].aval.shape;
+  const std::int64_t count = equation.params.get<Dim>("k").constant();
+  if (are_long_rows(shape[int(axis)].constant(), count)) {
+    const loops::Tensor operands[] = {inputs[0], places_along(shape, axis)};
+    loops::Tensors results = emit_long_rows(operands, 1, axis, true);
+    for (loops::Tensor& result : results) result.aval.shape[int(axis)] = count;
+    return results;
+  }
   const loops::Tensor x = w.in_memory(inputs[0]);
-  const loops::Tensor places =
-      emit_order(std::span(&x, 1), axis, equation.params.get<Dim>("k").constant(), true);
+  const loops::Tensor places = emit_order(std::span(&x, 1), axis, count, true);
   return {emit_taken(x, axis, places), places};
 }
 

@@ -105,6 +105,11 @@ struct Constant {
   explicit operator Constant<U>() const {
     return {address};
   }
+  // A cast that C allows as well: what is read as if it might change.
+  template <class U>
+  explicit operator Pointer<U>() const {
+    return {address};
+  }
 };
 
 template <class T>
