@@ -517,6 +517,51 @@ def long_rows_gone_through_several_times():
 
 
 @case
+def arrays_of_examples_that_blocks_keep():
+    """While the steps of a loop follow each other: those that change places too, and go back."""
+
+    def stencil(u):
+        def step(i, u):
+            around = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+            return u.at[1:-1, 1:-1].add(0.1 * (around - 4 * u[1:-1, 1:-1]))
+
+        return lax.fori_loop(0, 5, step, u)
+
+    def fields(e, h):
+        def step(i, s):
+            e, h = s
+            e = e.at[1:].add(-0.5 * (h[1:] - h[:-1]))
+            return e, h.at[:-1].add(0.7 * (e[1:] - e[:-1]))
+
+        return lax.fori_loop(0, 6, step, (e, h))
+
+    def shortest(d):
+        return lax.fori_loop(
+            0, d.shape[0], lambda k, d: pnp.minimum(d, d[:, k, None] + d[None, k, :]), d
+        )
+
+    def columns(a):
+        def column(j, r):
+            v = a[:, j] - r @ r[j]
+            return r.at[:, j].set(pnp.where(pnp.arange(a.shape[0]) >= j, v / pnp.sqrt(v[j]), 0.0))
+
+        return lax.fori_loop(0, a.shape[0], column, pnp.zeros_like(a))
+
+    x = floats(3, 18, 18, dtype="f4")
+    same_bits(plait.vmap(stencil), floats(3, 21, 18, dtype="f4"))
+    same_bits(plait.vmap(stencil, in_axes=2, out_axes=1), floats(18, 20, 3, dtype="f4"))
+    same_bits(plait.vmap(stencil), floats(2, 200, 200, dtype="f4"))  # which find no room
+    same_bits(plait.vmap(fields), floats(3, 20, 30), floats(3, 20, 30))
+    same_bits(plait.vmap(shortest), np.abs(x))
+    same_bits(plait.vmap(columns), x @ x.transpose(0, 2, 1) + 18 * np.eye(18, dtype="f4"))
+    same_bits(
+        plait.vmap(lambda x, n: lax.fori_loop(0, n, lambda i, x: x[::-1] * 0.5 + x.T, x)),
+        x,
+        np.array([3, 0, 6], "i4"),
+    )
+
+
+@case
 def neighbours_at_once():
     """Which threads load and store by fours, where their memory begins so."""
     n = 1 << 20

@@ -4,6 +4,7 @@
 
 #include <plait/base/error.h>
 #include <plait/base/transfer.h>
+#include <plait/rules/bodies.h>
 
 #include <algorithm>
 #include <mutex>
@@ -40,13 +41,18 @@ unsigned blocks_at_once(CUfunction function, const KernelText& kernel, Device de
   return unsigned(std::clamp<std::int64_t>(kernel.blocks, 1, std::max<std::int64_t>(1, room)));
 }
 
+// The bytes that a block may have in all, if it asks for them.
+std::int64_t shared_of_block(Device device) {
+  return attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+}
+
 class ProgramKernel final : public Kernel {
  public:
   // backward: inputs, by number, that come in another order than the program reads them in, with
   // their avals.
   ProgramKernel(std::shared_ptr<const Staged> staged, std::string_view name, Sizes sizes,
-                const std::vector<std::pair<std::size_t, Aval>>& backward)
-      : staged_(std::move(staged)), text_(text_of(*staged_, name, sizes)) {
+                Device device, const std::vector<std::pair<std::size_t, Aval>>& backward)
+      : staged_(std::move(staged)), text_(text_of(*staged_, name, sizes, shared_of_block(device))) {
     std::set<int> used;  // by kernels; blocks have others in their own memory
     for (const KernelText& kernel : text_.kernels)
       used.insert(kernel.memories.begin(), kernel.memories.end());
@@ -80,6 +86,11 @@ class ProgramKernel final : public Kernel {
       functions_.clear(), blocks_.clear();  // of a call that has failed
       for (const KernelText& kernel : text_.kernels) {
         const CUfunction function = module_->get().function(kernel.name);
+        if (kernel.shared_bytes > 0)
+          check(driver_api()->cuFuncSetAttribute(function,
+                                                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                 int(kernel.shared_bytes)),
+                "give a kernel shared memory");
         functions_.push_back(function);
         blocks_.push_back(kernel.is_cooperative
                               ? blocks_at_once(function, kernel, launch.stream.device())
@@ -116,6 +127,7 @@ class ProgramKernel final : public Kernel {
       for (const std::int64_t size : kernel.sizes) values.push_back(std::uint64_t(size));
       const LaunchShape shape{.blocks = blocks_[i],
                               .threads = unsigned(kernel.threads),
+                              .shared_bytes = unsigned(kernel.shared_bytes),
                               .is_cooperative = kernel.is_cooperative};
       check(cuda::launch(stream, functions_[i], shape, values), "start a kernel");
     }
@@ -181,11 +193,15 @@ std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const 
   }
   const Lowered program = lowered(group, strides, device);
   if (!program.staged) throw InternalError("a group has no loop program: " + program.reason);
-  // One operation has the same text for arrays of other sizes.
-  const auto sizes = group->equations.size() == 1 ? Sizes::given : Sizes::written;
-  auto kernel = std::make_unique<ProgramKernel>(program.staged, "stage", sizes, backward);
+  // One operation has the same text for arrays of other sizes, but for loops: what is known of
+  // theirs is worth more.
+  const bool is_operation = group->equations.size() == 1 && !has_loop_body(group->equations[0]) &&
+                            !runs_examples(group->equations[0]);
+  const auto sizes = is_operation ? Sizes::given : Sizes::written;
+  auto kernel = std::make_unique<ProgramKernel>(program.staged, "stage", sizes, device, backward);
   if (sizes == Sizes::given && takes_too_many(kernel->text()))
-    kernel = std::make_unique<ProgramKernel>(program.staged, "stage", Sizes::written, backward);
+    kernel =
+        std::make_unique<ProgramKernel>(program.staged, "stage", Sizes::written, device, backward);
   const ProgramText* const texts[] = {&kernel->text()};
   kernel->set_module(SharedModule(device, source_of(texts)));
   return kernel;
@@ -197,7 +213,7 @@ std::vector<std::unique_ptr<Kernel>> make_program_kernels(
   std::vector<const ProgramText*> texts;
   for (const auto& program : programs) {
     made.push_back(std::make_unique<ProgramKernel>(program, "program" + std::to_string(made.size()),
-                                                   sizes,
+                                                   sizes, device,
                                                    std::vector<std::pair<std::size_t, Aval>>()));
     texts.push_back(&made.back()->text());
   }

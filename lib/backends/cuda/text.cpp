@@ -15,6 +15,7 @@
 #include "codegen/scalar_text.h"
 #include "codegen/walk.h"
 #include "fours.h"
+#include "kept.h"
 #include "sorts.h"
 
 namespace plait::cuda {
@@ -34,7 +35,7 @@ using Kind = Statement::Kind;
 namespace {
 
 constexpr int lanes = 8;  // of an octet: the parts of a combination, see NOTE: [reduction order]
-constexpr int threads_of_block = 256;
+constexpr int threads_of_block = 256, most_threads = 1024, threads_of_processor = 2048;
 constexpr std::int64_t most_blocks = 1 << 16;   // more steps are further rounds of the same threads
 constexpr std::int64_t most_shared = 32 << 10;  // bytes, of the terms of a combination
 // Loops of fewer steps are run by each thread for itself.
@@ -88,11 +89,13 @@ Team team_of(const Stage& stage) {
 class KernelWriter {
  public:
   KernelWriter(const Staged& staged, const Stage& stage, std::string_view name, std::int64_t kernel,
-               std::vector<const Statement*>& checks, bool is_guarded, Sizes sizes)
+               std::vector<const Statement*>& checks, bool is_guarded, Sizes sizes,
+               std::int64_t shared_of_block)
       : program_(staged.program),
         wide_(staged.fewest_of_cooperative),
         kernel_(kernel),
         checks_(checks),
+        shared_of_block_(shared_of_block),
         team_(team_of(stage)),
         sizes_(sizes) {
     for (const auto& [value, literal] : program_.literals) literals_.emplace(value, literal);
@@ -113,6 +116,7 @@ class KernelWriter {
       if (row.is_own) used.erase(row.memory);
     }
     for (const Stage::Axis& axis : stage.grid) grid_.insert(axis.counter);
+    if (team_ == Team::block) keep(staged, stage, used);
     codegen::for_each_statement(stage.body, [&](const Statement& s) {
       if (s.kind == Kind::repeat || s.kind == Kind::combine)
         counters_.insert(s.kind == Kind::combine ? s.counter : s.value);
@@ -254,6 +258,7 @@ class KernelWriter {
       result_.blocks = (stage.steps() + teams - 1) / teams;
     }
     result_.blocks = std::clamp<std::int64_t>(result_.blocks, 1, most_blocks);
+    if (result_.shared_bytes > 0) result_.threads = threads_beside(stage);
     if (sorting_bytes_ > 0) {
       result_.threads = threads_that_sort;
       result_.blocks = std::min(result_.blocks, most_sorting_blocks);
@@ -278,6 +283,7 @@ class KernelWriter {
       line(
           "const long thread = (long)blockIdx.x * blockDim.x + threadIdx.x, "
           "threads = (long)gridDim.x * blockDim.x;");
+    declare_kept();
     if (stage.grid.empty())
       write_in_order(stage.body, team_);
     else
@@ -308,7 +314,10 @@ class KernelWriter {
       comment += number(stage.steps()) + (stage.steps() == 1 ? " step, by " : " steps, by ");
     if (!stage.grid.empty()) comment += teams[int(team_)];
     // Several blocks of a processor sort.
-    const std::string bounds = sorting_bytes_ > 0 ? "__launch_bounds__(256, 3) " : "";
+    const std::string bounds = sorting_bytes_ > 0 ? "__launch_bounds__(256, 3) "
+                               : result_.threads > threads_of_block
+                                   ? "__launch_bounds__(" + number(result_.threads) + ") "
+                                   : "";
     return comment + "\nextern \"C\" __global__ void " + bounds + result_.name + "(" + parameters +
            ") {\n";
   }
@@ -424,9 +433,85 @@ class KernelWriter {
   void write_step(const Stage& stage) {
     write_counters(stage, 1);
     bring_rows(stage);
-    const Enclosing loop(*this, "continue");
-    order_ = is_short_ ? "long(step)" : "step";
-    write_in_order(stage.body, team_);
+    bring_kept();
+    {
+      const Enclosing loop(*this, "continue");
+      order_ = is_short_ ? "long(step)" : "step";
+      write_in_order(stage.body, team_);
+    }
+    put_kept_back();
+  }
+
+  // --- What a block keeps ------------------------------------------------------------------------
+
+  void keep(const Staged& staged, const Stage& stage, std::set<int>& used) {
+    // Combinations need some for their terms, and the system does.
+    std::int64_t most = shared_of_block_ - (4 << 10);
+    codegen::for_each_statement(stage.body, [&](const Statement& s) {
+      if (s.kind == Kind::combine) most = shared_of_block_ - most_shared - (4 << 10);
+    });
+    kept_ = kept_of(staged, stage, most);
+    std::erase_if(kept_, [&](const Kept& kept) { return rows_.contains(kept.row.memory); });
+    for (const Kept& kept : kept_) {
+      rows_.emplace(kept.row.memory, &kept.row);
+      if (kept.row.is_own) used.erase(kept.row.memory);
+      result_.shared_bytes += cuda::room_of(program_, kept.row);
+    }
+  }
+  bool is_kept(int memory) const {
+    return std::any_of(kept_.begin(), kept_.end(),
+                       [&](const Kept& kept) { return kept.row.memory == memory; });
+  }
+  // As many as a processor has in all, of the blocks that find room there.
+  int threads_beside(const Stage& stage) const {
+    const std::int64_t blocks = shared_of_block_ / (result_.shared_bytes + (2 << 10)),
+                       width = width_of(stage.body).steps;
+    int threads = threads_of_block;
+    while (threads < most_threads && 2 * threads * blocks <= threads_of_processor &&
+           2 * threads <= width)
+      threads *= 2;
+    return threads;
+  }
+  void declare_kept() {
+    if (kept_.empty()) return;
+    line("SHARED_BYTES(kept);");
+    std::int64_t at = 0;
+    for (const Kept& kept : kept_) {
+      const std::string type = type_text(dtype_of(kept.row));
+      line("InOut<" + type + "> row_m" + number(kept.row.memory) + " = (InOut<" + type +
+           ">)(kept + " + size(at) + ");");
+      at += cuda::room_of(program_, kept.row);
+    }
+  }
+  // Once all threads have left the step before.
+  void bring_kept() {
+    if (kept_.empty()) return;
+    meet(Team::block);
+    for (const Kept& kept : kept_)
+      if (!kept.row.is_own) copy_row(kept.row, Direction::here);
+    meet(Team::block);
+  }
+  void put_kept_back() {
+    const auto goes_back = [](const Kept& kept) { return kept.is_written && !kept.row.is_own; };
+    if (std::none_of(kept_.begin(), kept_.end(), goes_back)) return;
+    meet(Team::block);
+    for (const Kept& kept : kept_)
+      if (goes_back(kept)) copy_row(kept.row, Direction::back);
+  }
+  enum class Direction : std::uint8_t { here, back };
+  void copy_row(const Row& row, Direction direction) {
+    const std::string memory = "m" + number(row.memory);
+    in_braces("for (long i = threadIdx.x; i < " + size(row.size) + "; i += blockDim.x)", [&] {
+      const std::string there =
+          memory + "[" + offset({row.memory, row.low, row.terms}, {{"i", 1}}) + "]";
+      const std::string here = "row_" + memory + "[i]";
+      assign(direction == Direction::here ? here : there,
+             direction == Direction::here ? there : here);
+    });
+  }
+  // What a memory is called where it is a block's, or is not.
+  std::string memory_name(int memory) const {
+    return (rows_.contains(memory) ? "row_m" : "m") + number(memory);
   }
 
   // Once all threads have left the step before.
@@ -815,7 +900,8 @@ class KernelWriter {
         line("const " + type(to) + " next_" + name(to) + " = " + name(from) + ";");
     for (const auto& [to, from] : moves)
       assign(name(to), in_turn ? name(from) : "next_" + name(to));
-    for (const auto& [a, b] : s.exchanged) line("swap(m" + number(a) + ", m" + number(b) + ");");
+    for (const auto& [a, b] : s.exchanged)
+      line("swap(" + memory_name(a) + ", " + memory_name(b) + ");");
     if (!s.exchanged.empty()) assign(is_swapped(s), "!" + is_swapped(s));
   }
   void end(const Statement& s, Team team) {
@@ -834,8 +920,7 @@ class KernelWriter {
   }
   // What two memories hold changes places, once they have theirs again.
   void write_home(const Statement& s, std::size_t pair, Team team) {
-    const std::string a = "m" + number(s.exchanged[pair][0]),
-                      b = "m" + number(s.exchanged[pair][1]);
+    const std::string a = memory_name(s.exchanged[pair][0]), b = memory_name(s.exchanged[pair][1]);
     line("swap(" + a + ", " + b + ");");
     const std::int64_t size = program_.memories[std::size_t(s.exchanged[pair][0])].size;
     const Statement::Region all{{-1}, {size}, {1}};
@@ -844,7 +929,10 @@ class KernelWriter {
       Further further;
       for (std::size_t axis = 0; axis < indices.size(); ++axis)
         further.emplace_back(indices[axis], region.strides[axis]);
-      const std::string at = "[" + offset(region.place, further) + "]";
+      Place place = region.place;
+      place.memory = s.exchanged[pair][0];
+      const std::optional<Place> inner = in_row(place);
+      const std::string at = "[" + offset(inner ? *inner : place, further) + "]";
       line("const " + type_text(program_.memories[std::size_t(s.exchanged[pair][0])].dtype) +
            " held = " + a + at + ";");
       assign(a + at, b + at);
@@ -1099,7 +1187,8 @@ class KernelWriter {
     if (sizes_ == Sizes::given) count = (count + 1023) / 1024 * 1024;
     std::int64_t& known = terms_[of];
     std::int64_t bytes = sorting_bytes_;
-    for (const auto& [memory, row] : rows_) bytes += room_of(*row) * plait::size_of(dtype_of(*row));
+    for (const auto& [memory, row] : rows_)
+      if (!is_kept(memory)) bytes += room_of(*row) * plait::size_of(dtype_of(*row));
     for (const auto& [each, most] : terms_)
       bytes += (each == of ? std::max(most, count) : most) * plait::size_of(each);
     if (bytes > most_shared) return false;
@@ -1113,8 +1202,9 @@ class KernelWriter {
   std::string shared() const {
     std::string text;
     for (const auto& [memory, row] : rows_)
-      text += "  SHARED(" + type_text(dtype_of(*row)) + ", row_m" + number(memory) + ", " +
-              number(room_of(*row)) + ");\n";
+      if (!is_kept(memory))
+        text += "  SHARED(" + type_text(dtype_of(*row)) + ", row_m" + number(memory) + ", " +
+                number(room_of(*row)) + ");\n";
     if (sorting_bytes_ > 0)
       text += "  SHARED(unsigned long, sorting, " + number(sorting_bytes_ / 8) + ");\n";
     for (const auto& [dtype, count] : terms_)
@@ -1131,6 +1221,7 @@ class KernelWriter {
   const std::int64_t wide_;
   const std::int64_t kernel_;  // the number of it, from 1 on
   std::vector<const Statement*>& checks_;
+  const std::int64_t shared_of_block_;  // bytes
   const Team team_;
   const Sizes sizes_;
   KernelText result_;
@@ -1140,6 +1231,7 @@ class KernelWriter {
   std::optional<Fours> fours_;
   std::unordered_map<const Place*, std::string> offsets_;  // where two loops have them
   std::map<int, const Row*> rows_;                         // by memory
+  std::vector<Kept> kept_;                                 // rows of a block for a whole step
   std::set<Value> grid_, counters_;      // counters of the grid, and of loops in its steps
   std::int64_t sorting_bytes_ = 0;       // of shared memory
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
@@ -1153,13 +1245,14 @@ class KernelWriter {
 
 }  // namespace
 
-ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes) {
+ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes,
+                    std::int64_t shared_of_block) {
   ProgramText text;
   bool has_failed = false;  // an earlier kernel may have
   for (const Stage& stage : staged.stages) {
     const std::string own = std::string(name) + "_" + std::to_string(text.kernels.size());
     text.kernels.push_back(KernelWriter(staged, stage, own, std::int64_t(text.kernels.size()) + 1,
-                                        text.checks, has_failed, sizes)
+                                        text.checks, has_failed, sizes, shared_of_block)
                                .take());
     has_failed |= text.kernels.back().may_fail;
   }

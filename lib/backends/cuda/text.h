@@ -36,8 +36,9 @@ struct KernelText {
   // and its step; and the sizes.
   bool is_cooperative = false, may_fail = false, is_guarded = false;
   std::vector<std::int64_t> sizes;
-  int threads = 256;        // of a block
-  std::int64_t blocks = 1;  // of a cooperative one: at most
+  int threads = 256;              // of a block
+  std::int64_t blocks = 1;        // of a cooperative one: at most
+  std::int64_t shared_bytes = 0;  // of a block, beside those that are in the text
 };
 // The code of a failure that is no check's: the host wanted it to stop.
 inline constexpr int stopped_code = -1;
@@ -47,7 +48,9 @@ struct ProgramText {
   std::vector<const codegen::Statement*> checks;
 };
 // staged: must outlive the result. InternalError for a program that calls kernels.
-ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes);
+// shared_of_block: the bytes of a block's own memory, as compute capability 9.0 and 10.0 have them.
+ProgramText text_of(const Staged& staged, std::string_view name, Sizes sizes,
+                    std::int64_t shared_of_block = 227 << 10);
 // The kernels of programs, whose names differ, with what they need before them.
 std::string source_of(std::span<const ProgramText* const> programs);
 

@@ -24,6 +24,9 @@ using InOut = T*;
   __shared__ __align__(16) unsigned char name##_bytes[sizeof(T) * (count)]; \
   T* const name = reinterpret_cast<T*>(name##_bytes)
 
+// What a launch gives beside.
+#define SHARED_BYTES(name) extern __shared__ __align__(16) unsigned char name[]
+
 // Four neighbours at once; the address of the first is a multiple of all their bytes.
 template <class T>
 struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) Four {
