@@ -117,6 +117,8 @@ std::vector<Program> programs() {
       {"matrix_vector",
        one([](In in) { return np::matmul(in[0], in[1]); }),
        {f32({1024, 768}), f32({768})}},
+      {"sort", one([](In in) { return np::sort(in[0]); }), {f32({1 << 20})}},
+      {"argsort_rows", one([](In in) { return np::argsort(in[0], 1); }), {i32({4096, 1000})}},
       {"cumsum", one([](In in) { return np::cumsum(in[0], 1); }), {f32({1024, 300})}},
       {"argmax", one([](In in) { return np::argmax(in[0], 1); }), {f32({4096, 128})}},
       {"transpose", one([](In in) { return np::transpose(in[0]) * 2.0; }), {f32({1000, 700})}},

@@ -562,6 +562,22 @@ def arrays_of_examples_that_blocks_keep():
 
 
 @case
+def rows_of_a_loop_that_blocks_share():
+    """Of a board whose steps all blocks run: too few rows for an octet each."""
+
+    def life(board):
+        def step(t, b):
+            turned = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+            n = sum(pnp.roll(b, by, (0, 1)) for by in turned)
+            return ((n == 3) | ((b == 1) & (n == 2))).astype(b.dtype)
+
+        return lax.fori_loop(0, 6, step, board)
+
+    same_bits(life, small(40, 260, most=2))
+    same_bits(life, small(260, 40, most=2))
+
+
+@case
 def neighbours_at_once():
     """Which threads load and store by fours, where their memory begins so."""
     n = 1 << 20

@@ -40,6 +40,8 @@ constexpr std::int64_t most_blocks = 1 << 16;   // more steps are further rounds
 constexpr std::int64_t most_shared = 32 << 10;  // bytes, of the terms of a combination
 // Loops of fewer steps are run by each thread for itself.
 constexpr std::int64_t fewest_of_octet = 16, fewest_of_block = 512;
+// From so many on, where most threads of a grid would be idle, the blocks of it run them.
+constexpr std::int64_t fewest_of_idle = 128;
 // Grids of fewer steps have blocks for each.
 constexpr std::int64_t few_steps = 2048;
 // From so many steps on, that only compute, load and store, threads run several at once.
@@ -750,8 +752,9 @@ class KernelWriter {
         team == Team::grid ? "{grid, blockIdx.x, gridDim.x}" : "{nullptr, 0, 1}", "sorting",
         number(sorting.tile_bytes())};
     const auto add = [&](const Place& place, const std::string& type) {
-      arguments.push_back("(InOut<" + type + ">)(m" + number(place.memory) + " + (" +
-                          offset(place) + "))");
+      const std::string at = offset(place);
+      arguments.push_back("(InOut<" + type + ">)" + (at == "0" ? "" : "(") + "m" +
+                          number(place.memory) + (at == "0" ? "" : " + " + at + ")"));
     };
     const std::size_t arrays = s.call->strides.size();
     for (std::size_t array = 0; array < arrays; ++array) {
@@ -772,6 +775,12 @@ class KernelWriter {
 
   // --- Loops in any order ------------------------------------------------------------------------
 
+  static bool has_combinations(const Statement& loop) {
+    bool has = false;
+    codegen::for_each_statement(loop,
+                                [&](const Statement& s) { has = has || s.kind == Kind::combine; });
+    return has;
+  }
   // The team that runs a step of a loop that a team shares.
   Team inner_team(const Statement& loop, Team team) const {
     if (team == Team::thread) return team;
@@ -784,8 +793,11 @@ class KernelWriter {
       const bool is_few = loop.steps < few_steps;
       if (loop.steps == 1) return Team::block;
       if (!is_wide || (reads_columns(loop.blocks[0], loop.value) && !is_few)) return Team::thread;
-      return width.is_deep || (is_few && width.steps >= fewest_of_block) ? Team::block
-                                                                         : Team::octet;
+      const std::int64_t members = loop.steps * lanes;
+      const bool are_idle = !has_combinations(loop) && width.steps >= fewest_of_idle &&
+                            2 * members <= result_.blocks * result_.threads;
+      const bool by_blocks = is_few && (width.steps >= fewest_of_block || are_idle);
+      return width.is_deep || by_blocks ? Team::block : Team::octet;
     }
     if (team == Team::octet) return is_wide && loop.steps < lanes ? team : Team::thread;
     if (!is_wide) return Team::thread;
