@@ -87,8 +87,8 @@ class AttentionDescriber {
 
   // With p = exp(scores - statistics), and d the cotangent of the result o:
   //   dv = p^T d,  ds = scale p (d v^T - sum(d o)),  dk = ds^T q,  dq = ds k.
-  // dq is written by one product. Engines for dq that is added up piece by piece are faster, but
-  // add in any order.
+  // dq is written by one product. Engines also take a graph that adds it up piece by piece, in an
+  // order that may be any: their notes do not say so.
   void describe_gradient() {
     const FourSizes results = graph_.sizes_of(AttentionTensor::result);
     const Made q = tensor(AttentionTensor::q), k = transposed(AttentionTensor::k),
