@@ -11,6 +11,7 @@
 #include <plait/control/primitives.h>
 
 #include "compile/arena.h"
+#include "compile/gathering.h"
 
 namespace plait::compile_passes {
 namespace {
@@ -39,6 +40,7 @@ class Planner {
           make_storage(PlannedView::Segment::constant, int(plan_.constants.size()) - 1,
                        size_of(literal.dtype), root);
     }
+    const Gathering gathering;
     int index = 0;
     ProgressScope progress("compiling, step", std::int64_t(partition_.groups.size()));
     for (Group& group : partition_.groups) {

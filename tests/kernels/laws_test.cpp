@@ -170,6 +170,7 @@ TEST_CASE("laws of primitives and compositions hold for kernels") {
   std::filesystem::create_directories(folder);
   setenv("STANDIN_KERNELS", folder.c_str(), 1);
   setenv("PLAIT_CACHE_DIR", "0", 1);
+  setenv("PLAIT_CUDA_TOGETHER", "0", 1);  // texts are known one by one
   auto made = std::make_unique<CollectingBackend>();
   CollectingBackend& backend = *made;
   register_backend(std::move(made), Preference::loops);

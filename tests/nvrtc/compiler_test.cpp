@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 #include <plait/base/error.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/copies.h"
@@ -86,9 +88,12 @@ TEST_CASE("complex functions compile") {
 
 TEST_CASE("copies compile") {
   if (!has_nvrtc()) return;
-  const Cubin cubin = cuda::compile(cuda::text_of_copies(), "sm_90");
-  CHECK(is_machine_code(cubin.bytes));
-  CHECK(cubin.log.find("warning") == cubin.log.npos);
+  for (const std::size_t bytes : {1, 2, 4, 8, 16})
+    for (const bool is_wide : {false, true}) {
+      const Cubin cubin = cuda::compile(cuda::text_of_copy(bytes, is_wide), "sm_90");
+      CHECK(is_machine_code(cubin.bytes));
+      CHECK(cubin.log.find("warning") == cubin.log.npos);
+    }
 }
 
 TEST_CASE("every header of kernels compiles alone") {
@@ -122,6 +127,73 @@ TEST_CASE("what was compiled is kept on disk") {
   CHECK(again.log == "");
   CHECK(first.bytes == again.bytes);
   CHECK(cuda::compile(text, "sm_80").bytes != first.bytes);
+}
+
+TEST_CASE("texts that are compiled together are found one by one") {
+  if (!has_nvrtc()) return;
+  const auto text = [](const std::string& include, const std::string& value) {
+    return "#define PLAIT_NO_COMPLEX\n#include <plait/kernel.h>\n" + include +
+           "\n// a kernel\nextern \"C\" __global__ void stage_0(Out<float> m0, float x) {\n  m0[0] "
+           "= " +
+           value +
+           ";\n}\n\nextern \"C\" __global__ void stage_1(Out<float> m0) {\n  m0[1] = 0;\n}\n";
+  };
+  const std::vector<std::string> texts{text("", "x + 1.5f"),
+                                       text("#include <plait/functions.h>\n", "lax::tanh(x)"),
+                                       text("#include <plait/lanes.h>\n", "from_lane_after(x, 4)")};
+  for (const std::string& each : texts) CHECK(!cuda::find_compiled(each, "sm_90"));
+  const std::vector<cuda::Compiled> compiled = cuda::compile_together(texts, "sm_90");
+  REQUIRE(compiled.size() == 3);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    CAPTURE(i);
+    const cuda::Compiled& one = compiled[i];
+    CHECK(is_machine_code(one.cubin->bytes));
+    CHECK(one.key == compiled[0].key);
+    for (const char* name : {"stage_0", "stage_1"})
+      CHECK(one.cubin->bytes.find(name + one.ending) != std::string::npos);
+    for (std::size_t j = 0; j < i; ++j) CHECK(one.ending != compiled[j].ending);
+    const std::optional<cuda::Compiled> found = cuda::find_compiled(texts[i], "sm_90");
+    REQUIRE(found);
+    CHECK(found->key == one.key);
+    CHECK(found->ending == one.ending);
+    CHECK(found->cubin->bytes == one.cubin->bytes);
+  }
+  CHECK(!cuda::find_compiled(texts[0], "sm_80"));
+}
+
+TEST_CASE("a text is compiled again when the file of its program is gone") {
+  if (!has_nvrtc()) return;
+  const auto text = [](const char* value) {
+    return "extern \"C\" __global__ void stage_0(int* x) { x[0] = " + std::string(value) + "; }\n";
+  };
+  const std::vector<std::string> texts{text("41"), text("43")};
+  (void)cuda::compile_together(texts, "sm_90");
+  CHECK(cuda::find_compiled(texts[1], "sm_90"));
+  for (const auto& file : std::filesystem::directory_iterator(folder.path))
+    if (std::filesystem::file_size(file) > 1000) std::filesystem::remove(file);
+  CHECK(!cuda::find_compiled(texts[1], "sm_90"));
+  CHECK(is_machine_code(cuda::compile(texts[1], "sm_90").bytes));
+}
+
+TEST_CASE("many texts are few programs, each of the same definitions") {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i)
+    texts.push_back((i % 4 ? "#define PLAIT_NO_COMPLEX\n" : "") +
+                    std::string("#include <plait/kernel.h>\n") +
+                    std::string(std::size_t(i) * 40, '\n'));
+  const auto programs = cuda::programs_of(texts, 16);
+  CHECK(programs.size() < 12);
+  std::vector<int> times(texts.size());
+  for (const std::vector<std::size_t>& program : programs) {
+    REQUIRE(!program.empty());
+    for (const std::size_t number : program) {
+      ++times[number];
+      CHECK((number % 4 == 0) == (program[0] % 4 == 0));
+    }
+  }
+  CHECK(std::ranges::all_of(times, [](int count) { return count == 1; }));
+  CHECK(cuda::programs_of(texts, 1).size() == 2);
+  CHECK(cuda::programs_of({}, 16).empty());
 }
 
 TEST_CASE("a missing driver has a reason, and a present one has devices") {

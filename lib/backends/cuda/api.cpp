@@ -142,6 +142,9 @@ std::string name_of(CUresult result) {
 }
 
 void throw_error(CUresult result, const char* action) {
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    throw MemoryError("CUDA cannot " + std::string(action) + ": " + name_of(result),
+                      fix_of(result));
   throw BackendError("CUDA cannot " + std::string(action) + ": " + name_of(result), fix_of(result));
 }
 

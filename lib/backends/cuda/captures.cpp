@@ -211,8 +211,9 @@ std::unique_ptr<Graph> captured_graph(DeviceState& state, CUstream stream,
 }
 
 void instantiate(DeviceState& state, Graph& graph) {
-  state.require(driver_api()->cuGraphInstantiateWithFlags(&graph.exec, graph.graph, 0),
-                "make a graph of captured work");
+  state.require_memory(
+      [&] { return driver_api()->cuGraphInstantiateWithFlags(&graph.exec, graph.graph, 0); },
+      "make a graph of captured work");
 }
 
 std::size_t num_nodes(DeviceState& state, CUgraph graph) {
@@ -289,8 +290,14 @@ bool change_captured(DeviceState& state, CUstream stream, Driver::Captured& capt
 }
 
 void replay_captured(DeviceState& state, CUstream stream, Driver::Captured& captured) {
-  state.require(driver_api()->cuGraphLaunch(static_cast<Graph&>(captured).exec, stream),
-                "run captured work");
+  const CUgraphExec exec = static_cast<Graph&>(captured).exec;
+  const CUresult result = driver_api()->cuGraphLaunch(exec, stream);
+  if (result == CUDA_SUCCESS) [[likely]]
+    return;
+  // The first launch may take memory.
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) state.fail(result, "run captured work");
+  state.memory->release();
+  state.require(driver_api()->cuGraphLaunch(exec, stream), "run captured work");
 }
 
 }  // namespace plait::cuda

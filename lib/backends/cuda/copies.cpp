@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "driver.h"
@@ -45,18 +46,27 @@ std::vector<Dim> merged_dims(const View& from, const View& to) {
 
 // Loaded when the device first needs it, for the life of the process.
 CUfunction kernel_of(Device device, std::size_t bytes, bool is_wide) {
+  struct Known {
+    SharedModule module;
+    CUfunction function = nullptr;
+  };
+  using All = std::map<std::tuple<int, std::size_t, bool>, Known>;
   static std::mutex& mutex = *new std::mutex;
-  static auto& modules = *new std::map<int, SharedModule>;
-  const SharedModule* module = nullptr;
+  static All& all = *new All;
+  Known* known = nullptr;
   {
     const std::lock_guard lock(mutex);
-    auto known = modules.find(device.index);
-    if (known == modules.end())
-      known = modules.emplace(device.index, SharedModule(device, text_of_copies())).first;
-    module = &known->second;
+    const std::tuple key(int(device.index), bytes, is_wide);
+    const auto found = all.find(key);
+    known = found != all.end()
+                ? &found->second
+                : &all.emplace(key, Known{SharedModule(device, text_of_copy(bytes, is_wide))})
+                       .first->second;
+    if (known->function) return known->function;
   }
-  return module->get().function("copy_" + std::to_string(bytes) +
-                                (is_wide ? "_long" : "_unsigned"));
+  const CUfunction function = known->module.get().function("copy");
+  const std::lock_guard lock(mutex);
+  return known->function = function;
 }
 
 struct Copy {

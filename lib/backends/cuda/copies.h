@@ -17,7 +17,8 @@ bool are_one_run(const View& from, const View& to);
 // Both are memory of the device, whose context is current.
 void copy_strided(Device device, CUstream stream, const View& from, const View& to);
 
-// The kernels copy_4_unsigned, copy_4_long ..., by the bytes of an element and the type of indices.
-std::string text_of_copies();
+// The kernel "copy" of elements of so many bytes: 1, 2, 4, 8 or 16; for counts that int holds, or
+// wide ones.
+std::string text_of_copy(std::size_t bytes, bool is_wide);
 
 }  // namespace plait::cuda

@@ -89,6 +89,15 @@ void DeviceState::fail(CUresult result, const char* action) {
   throw_error(result, action);
 }
 
+void DeviceState::require_memory(const std::function<CUresult()>& call, const char* action) {
+  CUresult result = call();
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    memory->release();
+    result = call();
+  }
+  require(result, action);
+}
+
 DeviceState* state_if_used(Device device) {
   return device_states().by_index[device.index].load(std::memory_order_acquire);
 }

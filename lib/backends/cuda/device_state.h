@@ -5,6 +5,7 @@
 #include <plait/base/device.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,6 +32,9 @@ struct DeviceState {
     if (result != CUDA_SUCCESS) [[unlikely]]
       fail(result, action);
   }
+  // Calls what takes memory of the device by itself. Where there is none left, what is kept is
+  // given back, and it is called once more. MemoryError where there is still none.
+  void require_memory(const std::function<CUresult()>& call, const char* action);
   void note(CUresult result, const char* action) noexcept;  // remembers, and does not throw
   [[noreturn]] void fail(CUresult result, const char* action);
 };

@@ -7,6 +7,9 @@
 #include <plait/rules/bodies.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -41,6 +44,37 @@ unsigned blocks_at_once(CUfunction function, const KernelText& kernel, Device de
   return unsigned(std::clamp<std::int64_t>(kernel.blocks, 1, std::max<std::int64_t>(1, room)));
 }
 
+// Values and memories, v3 and m0, are numbered in the order in which a kernel names them: then
+// programs that differ in nothing else have the same text. Names that hold such a name, such as
+// part_of_v3, follow.
+std::string renumbered(const std::string& text) {
+  constexpr std::string_view digits = "0123456789";
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  std::map<std::string, std::string> names;
+  std::array<int, 2> counts{};
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_not_of(digits, at + 1), text.size());
+    const bool is_name = (text[at] == 'v' || text[at] == 'm') && end > at + 1 &&
+                         (at == 0 || !is_word(text[at - 1])) &&
+                         (end == text.size() || !is_word(text[end]));
+    if (!is_name) {
+      result += text[at++];
+      continue;
+    }
+    std::string& name = names[text.substr(at, end - at)];
+    if (name.empty()) name = text[at] + std::to_string(counts[text[at] == 'm']++);
+    result += name;
+    at = end;
+  }
+  return result;
+}
+
+ProgramText renumbered(ProgramText program) {
+  for (KernelText& kernel : program.kernels) kernel.text = renumbered(kernel.text);
+  return program;
+}
+
 // The bytes that a block may have in all, if it asks for them.
 std::int64_t shared_of_block(Device device) {
   return attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
@@ -52,7 +86,8 @@ class ProgramKernel final : public Kernel {
   // their avals.
   ProgramKernel(std::shared_ptr<const Staged> staged, std::string_view name, Sizes sizes,
                 Device device, const std::vector<std::pair<std::size_t, Aval>>& backward)
-      : staged_(std::move(staged)), text_(text_of(*staged_, name, sizes, shared_of_block(device))) {
+      : staged_(std::move(staged)),
+        text_(renumbered(text_of(*staged_, name, sizes, shared_of_block(device)))) {
     std::set<int> used;  // by kernels; blocks have others in their own memory
     for (const KernelText& kernel : text_.kernels)
       used.insert(kernel.memories.begin(), kernel.memories.end());

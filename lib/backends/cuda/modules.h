@@ -1,5 +1,8 @@
 // Machine code in the memory of devices. Equal texts are compiled, and loaded on a device, once,
 // while anything uses them.
+//
+// The texts of an executable are gathered (compile/gathering.h) and compiled by other threads, as
+// few programs (compiler.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,21 +10,25 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "api.h"
 
 namespace plait::cuda {
 
+// The kernels of one text.
 class Module {
  public:
-  Module(Device device, const std::string& source);
-  ~Module();
-  Module(const Module&) = delete;
   CUfunction function(const std::string& name) const;
 
  private:
-  const Device device_;
-  CUmodule module_ = nullptr;
+  friend class SharedModule;
+  class Loaded;
+  Module(std::shared_ptr<const Loaded> loaded, std::string ending)
+      : loaded_(std::move(loaded)), ending_(std::move(ending)) {}
+  const std::shared_ptr<const Loaded> loaded_;
+  const std::string ending_;  // of names
 };
 
 // A module that another thread may still be compiling.
@@ -33,6 +40,10 @@ class SharedModule {
 
  private:
   struct State;
+  using States = std::vector<std::shared_ptr<State>>;
+  static void begin(States states);
+  static void compile_all(const States& states);
+  static void compile_program(const States& states);
   std::shared_ptr<State> state_;
 };
 
