@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/compile.h>
 
-#include <plait/primitives/primitives.h>
 #include <plait/rules/bodies.h>
 #include <plait/rules/cost.h>
 
@@ -12,6 +11,7 @@
 #include "compile/executable_of.h"
 #include "compile/passes/pipeline.h"
 #include "compile/plan.h"
+#include "compile/several_devices.h"
 #include "compile/tiers.h"
 #include "run/executable.h"
 
@@ -87,24 +87,12 @@ std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> 
   return executable;
 }
 
-// Programs run on one device.
-void require_one_device(const Jaxpr& program, Device device) {
-  for (const Equation& equation : program->equations) {
-    if (!(*equation.primitive == device_put_p)) continue;
-    if (equation.params.text("device") == device.to_string()) continue;
-    BackendError error("a program for " + device.to_string() + " puts a value on " +
-                           equation.params.text("device"),
-                       "call device_put outside of jit and of loops");
-    error.at(equation.source);
-    throw error;
-  }
-}
-
 std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
   if (!jaxpr->sizes.empty())
     throw InternalError("compile: the program has named sizes; instantiate it first\n" +
                         print(jaxpr));
-  require_one_device(jaxpr, options.device);
+  if (!options.input_devices.empty() || puts_elsewhere(jaxpr, options.device))
+    return compile_on_several(jaxpr, options);
   std::vector<const Backend*> all = options.backends, quick, slow;
   if (all.empty()) all = backends_of(options.device);
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);

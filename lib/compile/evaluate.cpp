@@ -17,6 +17,7 @@
 #include <plait/trace/run_into.h>
 
 #include "compile/executable_of.h"
+#include "compile/several_devices.h"
 
 namespace plait {
 namespace {
@@ -80,7 +81,8 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   }
   for (const Aval& aval : prepared.outputs)
     prepared.shapes.push_back(in_memory(aval).shape.to_sizes());
-  if (primitive == device_put_p) prepared.target = Device::named(params.text("device"));
+  if (primitive == device_put_p && !params.text("device").empty())
+    prepared.target = Device::named(params.text("device"));
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
@@ -252,6 +254,29 @@ Arrays evaluate_on(Device device, const Primitive& primitive, std::span<const Ar
   return run_executable(*place->executable, arrays);
 }
 
+// A call whose body puts values elsewhere may have operands there: its derivative has what it keeps
+// of them. None, where all operands lie on one device.
+std::optional<Arrays> evaluate_on_several(const Primitive& primitive, std::span<const Array> inputs,
+                                          const Params& params) {
+  const Inline::Rule* inlining = Inline::table().find(primitive);
+  if (!inlining || inlining->when == Inline::When::unclaimed) return {};
+  std::optional<Device> first;
+  bool are_several = false;
+  std::vector<Device> devices;
+  for (const Array& input : inputs) {
+    const Buffer& buffer = buffer_of(input);
+    devices.push_back(buffer.device());
+    if (buffer.is_free() || input.aval().stack > 0) continue;
+    are_several |= first && *first != buffer.device();
+    if (!first) first = buffer.device();
+  }
+  if (!are_several) return {};
+  const Jaxpr body = open_body(params);
+  if (!puts_values(body)) return {};
+  return run_executable(*compile(body, {.device = *first, .input_devices = std::move(devices)}),
+                        inputs);
+}
+
 Arrays evaluate_here(const Primitive& primitive, std::span<const Array> inputs,
                      const Params& params) {
   // A call that a backend may claim is prepared like any other equation.
@@ -272,7 +297,12 @@ Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const
   for (const Array& input : inputs) where.add(buffer_of(input));
   if (where.are_plain()) [[likely]]
     return evaluate_here(primitive, inputs, params);
-  if (primitive == device_put_p) return {moved_to(inputs[0], Device::named(params.text("device")))};
+  if (primitive == device_put_p) {
+    const std::string& target = params.text("device");
+    return {target.empty() ? inputs[0] : moved_to(inputs[0], Device::named(target))};
+  }
+  if (std::optional<Arrays> results = evaluate_on_several(primitive, inputs, params))
+    return *std::move(results);
   const bool is_simple = where.are_on_host() && DeviceScope::current().is_host();
   const Device device = is_simple ? Device() : common_device(primitive.name(), inputs);
   Arrays results = is_simple          ? evaluate_here(primitive, inputs, params)

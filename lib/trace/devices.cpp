@@ -17,20 +17,6 @@ Device home_of(const Aval& aval, const Buffer& buffer) {
   return stack ? stack->device() : Device{};
 }
 
-[[noreturn]] void throw_two_devices(std::string_view operation, std::span<const Array> arrays,
-                                    std::size_t first, std::size_t second) {
-  auto argument = [&](std::size_t number) {
-    return "argument " + std::to_string(number) + ", " + arrays[number].aval().to_string() +
-           ", on " + device_of(arrays[number]).to_string();
-  };
-  // An array of a device is seldom meant to leave it.
-  const std::size_t stays = device_of(arrays[first]).is_host() ? second : first;
-  throw BackendError(
-      std::string(operation) + ": its operands lie on two devices: " + argument(first) + ", and " +
-          argument(second),
-      "move one of them: device_put(x, \"" + device_of(arrays[stays]).to_string() + "\")");
-}
-
 }  // namespace
 
 DeviceScope::DeviceScope(Device device) : outer_(current_device) { current_device = device; }
@@ -65,7 +51,23 @@ void set_free(std::span<const Array> arrays) {
       buffer.set_free(true);
 }
 
+void throw_two_devices(std::string_view operation, const PlacedOperand& first,
+                       const PlacedOperand& second) {
+  const auto text = [](const PlacedOperand& operand) {
+    return "argument " + std::to_string(operand.number) + ", " + operand.aval.to_string() +
+           ", on " + operand.device.to_string();
+  };
+  // An array of a device is seldom meant to leave it.
+  const Device stays = first.device.is_host() ? second.device : first.device;
+  throw BackendError(std::string(operation) + ": its operands lie on two devices: " + text(first) +
+                         ", and " + text(second),
+                     "move one of them: device_put(x, \"" + stays.to_string() + "\")");
+}
+
 Device common_device(std::string_view operation, std::span<const Array> arrays) {
+  const auto placed = [&](std::size_t i) {
+    return PlacedOperand{i, arrays[i].aval(), device_of(arrays[i])};
+  };
   std::optional<std::size_t> named;
   bool are_free = true;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -78,7 +80,7 @@ Device common_device(std::string_view operation, std::span<const Array> arrays) 
     if (!named)
       named = i;
     else if (device_of(arrays[*named]) != home)
-      throw_two_devices(operation, arrays, *named, i);
+      throw_two_devices(operation, placed(*named), placed(i));
   }
   if (named) return device_of(arrays[*named]);
   return are_free ? DeviceScope::current() : Device{};

@@ -15,6 +15,8 @@ struct CompileOptions {
   // input for the output of the same number, which is its next value.
   std::size_t num_carries = 0;
   Device device = {};
+  // Where the inputs lie, one by one, if not all on that device.
+  std::vector<Device> input_devices = {};
   // Asked in this order instead of the registered backends; empty means those.
   std::vector<const Backend*> backends = {};
   bool operator==(const CompileOptions&) const = default;

@@ -41,6 +41,8 @@ class Executable {
   // By carry: whether its next value is written into its memory without a copy.
   virtual std::vector<bool> carries_in_place() const = 0;
   virtual const std::vector<Aval>& outputs() const = 0;
+  // Whether results may lie on other devices than the inputs.
+  virtual bool moves_values() const { return false; }
   // Bytes of the arena of one call, without inputs and outputs.
   virtual std::int64_t arena_bytes() const = 0;
   // Peak bytes of one call without its inputs: the arena, kernels' scratch in it, and the outputs

@@ -52,5 +52,13 @@ void set_free(std::span<const Array> arrays);
 // The device of an operation on these arrays: that of those which lie on a device by name. Arrays
 // of numbers alone, and numbers, go there. BackendError for two devices, with the operation's name.
 Device common_device(std::string_view operation, std::span<const Array> arrays);
+// That error, of two operands.
+struct PlacedOperand {
+  std::size_t number;
+  Aval aval;
+  Device device;
+};
+[[noreturn]] void throw_two_devices(std::string_view operation, const PlacedOperand& first,
+                                    const PlacedOperand& second);
 
 }  // namespace plait

@@ -102,17 +102,18 @@ static const auto tag_def =
 
 constinit const Primitive device_put_p{"device_put"};
 static const auto device_put_def =
-    define(device_put_p, "The operand on a device; its cotangent on the one that it came from.")
+    define(device_put_p,
+           "The operand on a device, or wherever it is used if none is named; its cotangent on the "
+           "one that it came from, if that is known.")
         .family(pass_through())
         .refuse<Spelling>(spelling::no_function)
         .refuse<Speculate>("it copies between devices")
         .refuse<Motion>("it copies between devices")
         .rule<Separate>(separate::always)
         .rule<Transpose>([](std::span<const Tangent> cotangents, auto, const Params& params) {
-          const std::string from = params.text("source");
-          if (cotangents[0].is_zero() || from.empty())
-            return Tangents(cotangents.begin(), cotangents.end());
-          return Tangents{device_put(cotangents[0].array(), Device::named(from))};
+          if (cotangents[0].is_zero()) return Tangents(cotangents.begin(), cotangents.end());
+          const Params back{{"device", params.text("source")}, {"source", std::string()}};
+          return Tangents{Array(bind(device_put_p, {cotangents[0].array()}, back))};
         })
         .rule<Samples>([] {
           return std::vector<Sample>{

@@ -111,6 +111,7 @@ const Buffer& buffer_of(const Array& array) {
 
 void make_executable(const JitState& state, const JitEntry& entry, Instance& instance) {
   instance.executable = without_gil([&] { return compile_for(state, entry, instance); });
+  instance.releases_gil |= instance.executable->moves_values();  // it waits for devices
   // Where the GIL is released, the call takes much longer than allocating its outputs.
   instance.keeps_outputs = instance.device.is_host() && !instance.releases_gil &&
                            SpareOutputs::can_keep(instance.executable->outputs());
@@ -204,6 +205,15 @@ Device place(const JitState& state, const JitEntry& entry, Arrays& arrays) {
   return *state.device;
 }
 
+// Whether all inputs lie on one device by name, where jit runs: then nothing moves.
+bool are_settled(const JitState& state, const Arrays& arrays) {
+  const Device device = state.device ? *state.device : buffer_of(arrays[0]).device();
+  return std::all_of(arrays.begin(), arrays.end(), [&](const Array& array) {
+    const Buffer& buffer = buffer_of(array);
+    return buffer.device() == device && !buffer.is_free();
+  });
+}
+
 }  // namespace
 
 // What may move: arrays of numbers alone, numbers, and arrays of the host that the function uses
@@ -272,7 +282,10 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   for (std::size_t i = 0; direct && i < inputs.arrays.size(); ++i)
     where.add(buffer_of(inputs.arrays[i]));
   const bool settles = state.device || (direct && !where.are_plain());
-  const Device device = settles ? settle(state, entry, inputs.arrays) : Device();
+  const Device device = !settles ? Device()
+                        : direct && !inputs.arrays.empty() && are_settled(state, inputs.arrays)
+                            ? buffer_of(inputs.arrays[0]).device()
+                            : settle(state, entry, inputs.arrays);
   const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays, device);
   // A trace, the tape or a host function may keep its inputs longer than the call.
   if (!direct || instance->calls_host) inputs.borrowed.copy_all(inputs.arrays);
