@@ -99,6 +99,42 @@ std::vector<Law> all_laws() {
                          lax::pad(window, f32(0), {{1, 0, 0}, {1, 0, 0}}));
        },
        1},
+      {"f(x) = 0 where neither has elements",
+       [=](const Array& x) -> Array {
+         const Array none = lax::slice(x, {1, 0}, {1, 4}, {1, 1});
+         return lax::reshape(lax::sin(none) + 1.0, {4, 0});
+       },
+       1},
+      {"reduce(x) = its identity where x has no elements",
+       [=](const Array& x) -> Array {
+         return x + lax::reduce_prod(lax::slice(x, {1, 0}, {1, 4}, {1, 1}), std::vector<int>{0});
+       },
+       1},
+      {"dot(x, y) = 0 where an operand has no elements",
+       [=](const Array& x) -> Array {
+         const Array none = lax::slice(x, {0, 2}, {3, 2}, {1, 1});
+         return lax::sub(x, lax::dot(none, lax::full({0, 4}, 1, DType::float32)));
+       },
+       0},
+      {"pad(x, y) = y where x has no elements",
+       [](const Array& x) -> Array {
+         const Array none = lax::slice(x, {0, 2}, {3, 2}, {1, 1});
+         return lax::mul(x, lax::pad(none, f32(3), {{0, 0, 0}, {1, 3, 0}}));
+       },
+       1},
+      {"concatenate(x, y) = x where y has no elements",
+       [](const Array& x) -> Array {
+         const Array none = lax::slice(x, {0, 2}, {3, 2}, {1, 1});
+         return lax::neg(lax::concatenate({none, x, none}, 1));
+       },
+       1},
+      {"update(x, y) = x where y has no elements",
+       [](const Array& x) -> Array {
+         const Array start = Array::literal(1, DType::int32);
+         const Array none = lax::slice(x, {0, 2}, {3, 2}, {1, 1});
+         return lax::neg(lax::dynamic_update_slice(x, none, {start, start}));
+       },
+       1},
   };
 }
 

@@ -2,11 +2,13 @@
 // one of them: it turns -0 into 0. See rewriting/peephole.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
+#include <plait/rules/speculate.h>
 
 #include <algorithm>
 #include <bit>
 
 #include "compile/passes/simplify.h"
+#include "primitives/reduction/reduce.h"
 
 namespace plait::compile_passes {
 namespace {
@@ -221,6 +223,59 @@ Replacement window_put_back(const Peephole& e) {
   return std::nullopt;
 }
 
+// --- Arrays without elements ---------------------------------------------------------------------
+
+bool has_no_elements(const Aval& aval) {
+  return std::any_of(aval.shape.begin(), aval.shape.end(), [](Dim dim) { return dim == Dim(0); });
+}
+bool is_any_without_elements(const Peephole& e) {
+  return std::any_of(e.avals.begin(), e.avals.end(), has_no_elements);
+}
+Atom zero_of(DType dtype) { return Literal{dtype, false, 0, 0, 0}; }
+
+// One such array is like another. What may fail is still to be run.
+Replacement nothing_of_nothing(const Peephole& e) {
+  if (!is_any_without_elements(e) || !Speculate::table().find(e.primitive) ||
+      e.primitive == broadcast_in_dim_p)
+    return std::nullopt;
+  std::vector<Atom> results;
+  for (const Aval& aval : infer(e.primitive, e.avals, e.params)) {
+    if (aval.stack > 0 || !has_no_elements(aval)) return std::nullopt;
+    results.push_back((*splat(e, zero_of(aval.dtype), aval.shape))[0]);
+  }
+  return results;
+}
+
+// A result that has elements, all of them this one.
+Replacement all_are(const Peephole& e, const Atom& scalar) {
+  const Shape shape = infer(e.primitive, e.avals, e.params)[0].shape;
+  return shape.empty() ? same_as(scalar) : splat(e, scalar, shape);
+}
+Replacement reduce_of_nothing(const Peephole& e) {
+  if (!has_no_elements(e.avals[0])) return std::nullopt;
+  return all_are(e, identity_of(e.params.text("kind"), e.avals[0].dtype));
+}
+Replacement dot_of_nothing(const Peephole& e) {
+  if (!is_any_without_elements(e)) return std::nullopt;
+  return all_are(e, zero_of(e.params.get<DType>("dtype")));
+}
+Replacement pad_of_nothing(const Peephole& e) {
+  if (!has_no_elements(e.avals[0])) return std::nullopt;
+  return all_are(e, e.inputs[1]);
+}
+Replacement concatenate_with_nothing(const Peephole& e) {
+  std::vector<Atom> others;
+  for (std::size_t i = 0; i < e.inputs.size(); ++i)
+    if (!has_no_elements(e.avals[i])) others.push_back(e.inputs[i]);
+  if (others.empty() || others.size() == e.inputs.size()) return std::nullopt;
+  if (others.size() == 1) return others;
+  return e.program.add(e.primitive, std::move(others), e.params, e.source);
+}
+Replacement update_of_nothing(const Peephole& e) {
+  if (!has_no_elements(e.avals[1])) return std::nullopt;  // of scatter, the rows
+  return same_as(e.inputs[0]);
+}
+
 }  // namespace
 
 const PeepholeRules& algebra() {
@@ -245,6 +300,14 @@ const PeepholeRules& algebra() {
       {"x + -0 = x", {&add_p}, without_zero_added_behind},
       {"-0 + x = x", {&add_p}, without_zero_added_before},
       {"x with 0 in a window, + that window of x = x + 0", {&add_p}, window_put_back},
+      {"f(x) = 0 where neither has elements", {}, nothing_of_nothing},
+      {"reduce(x) = its identity where x has no elements", {&reduce_p}, reduce_of_nothing},
+      {"dot(x, y) = 0 where an operand has no elements", {&dot_general_p}, dot_of_nothing},
+      {"pad(x, y) = y where x has no elements", {&pad_p}, pad_of_nothing},
+      {"concatenate(x, y) = x where y has no elements", {&concatenate_p}, concatenate_with_nothing},
+      {"update(x, y) = x where y has no elements",
+       {&scatter_p, &dynamic_update_slice_p},
+       update_of_nothing},
   });
   return rules;
 }
