@@ -17,6 +17,7 @@
 #include "fours.h"
 #include "kept.h"
 #include "sorts.h"
+#include "strips.h"
 
 namespace plait::cuda {
 
@@ -36,28 +37,47 @@ namespace {
 
 constexpr int lanes = 8;  // of an octet: the parts of a combination, see NOTE: [reduction order]
 constexpr int threads_of_block = 256, most_threads = 1024, threads_of_processor = 2048;
+constexpr int threads_of_warps = 128;  // of a block whose warps run steps: in all they have rows
 constexpr std::int64_t most_blocks = 1 << 16;   // more steps are further rounds of the same threads
 constexpr std::int64_t most_shared = 32 << 10;  // bytes, of the terms of a combination
 // Loops of fewer steps are run by each thread for itself.
 constexpr std::int64_t fewest_of_octet = 16, fewest_of_block = 512;
+// Loops of fewer steps are run by octets, others by warps.
+constexpr std::int64_t fewest_of_warp = fewest_of_strip;
+// Octets are for combinations; from so many steps on, others are a warp's, whose lanes share lines
+// of memory.
+constexpr std::int64_t fewest_of_lines = 64;
 // From so many on, where most threads of a grid would be idle, the blocks of it run them.
 constexpr std::int64_t fewest_of_idle = 128;
 // Grids of fewer steps have blocks for each.
 constexpr std::int64_t few_steps = 2048;
+// The same of steps that warps run, unless they are wide.
+constexpr std::int64_t few_warps = 512, wide_of_warp = 4096;
 // From so many steps on, that only compute, load and store, threads run several at once.
 constexpr std::int64_t many_steps = 1 << 20, unrolled = 4;
 
 // How many turns loops that may be endless take between looks whether to stop, by team: a look
 // takes a microsecond, and that of a block or a grid its threads take together.
-constexpr std::int64_t turns_between_looks[] = {1 << 16, 1 << 12, 1 << 10, 1 << 6};
+constexpr std::int64_t turns_between_looks[] = {1 << 16, 1 << 12, 1 << 11, 1 << 10, 1 << 6};
 // Other loops in order look too, from so many steps on.
-constexpr std::int64_t many_turns[] = {1 << 16, 1 << 16, 1 << 16, 1 << 10};
+constexpr std::int64_t many_turns[] = {1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 10};
 
 // Loops that take in short terms: several are on their way at once.
 constexpr const char* in_pipeline = "#pragma unroll 8";
 constexpr std::size_t most_of_pipeline = 8;
+constexpr const char* in_pipeline_of_fours = "#pragma unroll 4";
+constexpr std::int64_t most_turns_unrolled = 16;
 
-enum class Team : std::uint8_t { thread, octet, block, grid };
+enum class Team : std::uint8_t { thread, octet, warp, block, grid };
+// Of those of a block.
+constexpr std::int64_t members_of(Team team) {
+  return team == Team::thread ? 1 : team == Team::octet ? lanes : team == Team::warp ? 32 : 0;
+}
+Team narrowest(Width width) {
+  return width.steps < fewest_of_octet  ? Team::thread
+         : width.steps < fewest_of_warp ? Team::octet
+                                        : Team::warp;
+}
 
 // Whether neighbouring steps of a counter read neighbouring elements, while the steps of
 // combinations go further.
@@ -76,16 +96,20 @@ bool reads_columns(const Block& body, Value inner) {
   return columns > rows;
 }
 
-Team team_of(const Stage& stage) {
+// in_registers: its rows, if each step may be one of a warp.
+Team team_of(const Stage& stage, bool in_registers) {
   if (stage.is_cooperative) return Team::grid;
   if (has_sorts(stage.body)) return Team::block;
-  if (!stage.rows.empty()) return Team::block;
   const Width width = width_of(stage.body);
+  const bool is_few = stage.steps() < few_steps,
+             has_blocks = stage.steps() < (width.steps < wide_of_warp ? few_warps : few_steps);
+  if (!stage.rows.empty())
+    return in_registers && !width.is_deep && !has_blocks ? Team::warp : Team::block;
   if (stage.grid.empty()) return width.steps < fewest_of_octet ? Team::thread : Team::block;
   if (width.steps < fewest_of_octet) return Team::thread;
-  const bool is_few = stage.steps() < few_steps;
   if (reads_columns(stage.body, stage.grid.back().counter) && !is_few) return Team::thread;
-  return width.is_deep || (is_few && width.steps >= fewest_of_block) ? Team::block : Team::octet;
+  return width.is_deep || (has_blocks && width.steps >= fewest_of_block) ? Team::block
+                                                                         : narrowest(width);
 }
 
 class KernelWriter {
@@ -98,8 +122,11 @@ class KernelWriter {
         kernel_(kernel),
         checks_(checks),
         shared_of_block_(shared_of_block),
-        team_(team_of(stage)),
         sizes_(sizes) {
+    std::optional<RegisterRows> in_registers;
+    if (sizes == Sizes::written && !stage.is_cooperative)
+      in_registers = register_rows_of(program_, stage);
+    team_ = team_of(stage, in_registers.has_value());
     for (const auto& [value, literal] : program_.literals) literals_.emplace(value, literal);
     result_.name = name;
     result_.is_cooperative = stage.is_cooperative;
@@ -113,9 +140,15 @@ class KernelWriter {
         writes(effects.writes.begin(), effects.writes.end());
     std::set<int> used = reads;
     used.insert(writes.begin(), writes.end());
-    for (const Row& row : stage.rows) {
-      rows_.emplace(row.memory, &row);
-      if (row.is_own) used.erase(row.memory);
+    if (team_ == Team::warp) {
+      if (in_registers) register_rows_ = std::move(*in_registers);
+      for (const Row* row : register_rows_.rows)
+        if (row->is_own) used.erase(row->memory);
+    } else {
+      for (const Row& row : stage.rows) {
+        rows_.emplace(row.memory, &row);
+        if (row.is_own) used.erase(row.memory);
+      }
     }
     for (const Stage::Axis& axis : stage.grid) grid_.insert(axis.counter);
     if (team_ == Team::block) keep(staged, stage, used);
@@ -130,6 +163,7 @@ class KernelWriter {
       if (s.kind == Kind::call) note_sort(s);
     });
     if (team_ == Team::thread && stage.steps() >= many_steps) fours_ = fours_of(stage);
+    if (team_ == Team::warp || team_ == Team::block) has_fours_ = may_have_fours(stage);
     choose_blocks(stage);
     write_kernel(stage);
   }
@@ -216,7 +250,9 @@ class KernelWriter {
                     [&](const Place::Term& term) { return counters_.contains(term.index); });
     return is_here ? std::optional(inner) : std::nullopt;
   }
+  bool is_in_register(const Place& place) const { return register_rows_.places.contains(&place); }
   std::string element(const Place& place, const Further& further = {}) {
+    if (is_in_register(place)) return "row_m" + number(place.memory) + "[turn].at[k]";
     if (const std::optional<Place> inner = in_row(place))
       return "row_m" + number(place.memory) + "[" + offset(*inner, further) + "]";
     return "m" + number(place.memory) + "[" + offset(place, further) + "]";
@@ -236,7 +272,7 @@ class KernelWriter {
   // --- The kernel --------------------------------------------------------------------------------
 
   void choose_blocks(const Stage& stage) {
-    const std::int64_t members = team_ == Team::thread ? 1 : team_ == Team::octet ? lanes : 0;
+    const std::int64_t members = members_of(team_);
     if (team_ == Team::grid) {
       const std::int64_t width = width_of(stage.body).steps;
       result_.threads = int(std::clamp<std::int64_t>(width / 4 / 32 * 32, 32, threads_of_block));
@@ -252,7 +288,9 @@ class KernelWriter {
       result_.blocks = stage.steps();
     } else {
       // A few steps have small blocks, so that more processors take part.
-      result_.threads = stage.steps() * members < (1 << 15) ? 64 : threads_of_block;
+      result_.threads = stage.steps() * members < (1 << 15) ? 64
+                        : team_ == Team::warp               ? threads_of_warps
+                                                            : threads_of_block;
       const std::int64_t teams = result_.threads / members *
                                  (fours_               ? 4
                                   : is_unrolled(stage) ? unrolled
@@ -286,14 +324,52 @@ class KernelWriter {
           "const long thread = (long)blockIdx.x * blockDim.x + threadIdx.x, "
           "threads = (long)gridDim.x * blockDim.x;");
     declare_kept();
-    if (stage.grid.empty())
-      write_in_order(stage.body, team_);
+    const auto write_body = [&] {
+      if (stage.grid.empty())
+        write_in_order(stage.body, team_);
+      else
+        write_grid(stage);
+    };
+    if (has_fours_)
+      in_both_ways(write_body);
     else
-      write_grid(stage);
+      write_body();
     result_.text = heading(stage) + shared() + result_.text + "}\n";
   }
+  static std::string replaced(std::string text, std::string_view old, std::string_view by) {
+    for (std::size_t at = 0; (at = text.find(old, at)) != text.npos; at += by.size())
+      text.replace(at, old.size(), by);
+    return text;
+  }
+  // The same twice, where neighbours may lie as fours: so, and as they always lie.
+  template <class Body>
+  void in_both_ways(const Body& body) {
+    const std::string before = std::exchange(result_.text, {}), indent = indent_;
+    indent_ += "  ";
+    body();
+    std::string own = std::exchange(result_.text, before), fits;
+    indent_ = indent;
+    const auto add = [&](const std::string& condition) {
+      fits += (fits.empty() ? "" : " && ") + condition;
+    };
+    for (const int memory : aligned_) add("begins_fours(m" + number(memory) + ")");
+    if (sizes_ == Sizes::given)
+      for (const std::int64_t each : divided_) add(size(each) + " % 4 == 0");
+    if (fits.empty()) {  // they do
+      result_.text += replaced(replaced(own, "\n  ", "\n").substr(2), "in_fours", "true");
+      return;
+    }
+    line("const auto run = [&](auto way) {");
+    line("  constexpr bool in_fours = decltype(way)::value;");
+    result_.text += own;
+    line("};");
+    line("if (" + fits + ")");
+    line("  run(InFours());");
+    line("else");
+    line("  run(OneByOne());");
+  }
   std::string heading(const Stage& stage) const {
-    static constexpr const char* teams[] = {"threads", "octets", "blocks"};
+    static constexpr const char* teams[] = {"threads", "octets", "warps", "blocks"};
     std::string parameters;
     const auto add = [&](const std::string& parameter) {
       parameters += (parameters.empty() ? "" : ", ") + parameter;
@@ -325,21 +401,20 @@ class KernelWriter {
   }
 
   void write_grid(const Stage& stage) {
-    const std::int64_t steps = stage.steps(), per_block = team_ == Team::block ? 1
-                                                          : team_ == Team::octet
-                                                              ? result_.threads / lanes
-                                                              : result_.threads;
+    const std::int64_t members = members_of(team_), steps = stage.steps(),
+                       per_block = members == 0 ? 1 : result_.threads / members;
     // Rounds of 32 bits end before they overflow.
     is_short_ = steps + per_block * result_.blocks < (std::int64_t(1) << 31);
     const std::string type = is_short_ ? "unsigned" : "long", wide = is_short_ ? "" : "(long)",
                       thread = wide + "blockIdx.x * blockDim.x + threadIdx.x",
                       all = wide + "gridDim.x * blockDim.x";
-    const std::string first = team_ == Team::block   ? wide + "blockIdx.x"
-                              : team_ == Team::octet ? "(" + thread + ") / 8u"
-                                                     : thread,
-                      next = team_ == Team::block   ? "gridDim.x"
-                             : team_ == Team::octet ? all + " / 8u"
-                                                    : all;
+    const std::string each = std::to_string(members) + "u";
+    const std::string first = members == 0   ? wide + "blockIdx.x"
+                              : members == 1 ? thread
+                                             : "(" + thread + ") / " + each,
+                      next = members == 0   ? "gridDim.x"
+                             : members == 1 ? all
+                                            : all + " / " + each;
     if (fours_) {
       std::string aligned;
       for (const int memory : fours_->memories)
@@ -518,19 +593,55 @@ class KernelWriter {
 
   // Once all threads have left the step before.
   void bring_rows(const Stage& stage) {
-    if (stage.rows.empty()) return;
+    if (team_ == Team::warp) return bring_rows_to_registers();
+    if (rows_.empty()) return;
     meet(Team::block);
     bool is_any_brought = false;
     for (const Row& row : stage.rows) {
       if (row.is_own) continue;
       is_any_brought = true;
       const std::string memory = "m" + number(row.memory);
+      const Place place{row.memory, row.low, row.terms};
+      if (has_fours_ && row.size >= 2 * result_.threads && fits_fours(place, -1, row.size)) {
+        aligned_.insert(row.memory);
+        know_divided(place, -1);
+        const std::string way = lanes_text(Team::block, row.size);
+        in_turns(Team::block, row.size, [&] {
+          const std::string loaded =
+              way + "::load(" + memory + ", " + offset(place) + ", turn, " + size(row.size) + ")";
+          line(way + "::store(row_" + memory + ", 0, turn, " + size(row.size) + ", " + loaded +
+               ");");
+        });
+        continue;
+      }
       in_braces("for (long i = threadIdx.x; i < " + size(row.size) + "; i += blockDim.x)", [&] {
-        assign("row_" + memory + "[i]",
-               memory + "[" + offset({row.memory, row.low, row.terms}, {{"i", 1}}) + "]");
+        assign("row_" + memory + "[i]", memory + "[" + offset(place, {{"i", 1}}) + "]");
       });
     }
     if (is_any_brought) meet(Team::block);
+  }
+  // By a warp: those that are its own are written before they are read.
+  void bring_rows_to_registers() {
+    for (const Row* row : register_rows_.rows) {
+      const std::string memory = "m" + number(row->memory);
+      line("Four<" + type_text(dtype_of(*row)) + "> row_" + memory + "[" +
+           number((row->size + parts_of_strip - 1) / parts_of_strip) + "];");
+      if (row->is_own) continue;
+      const Place place{row->memory, row->low, row->terms};
+      const std::string way = lanes_text(Team::warp, row->size);
+      const bool fits = fits_fours(place, -1, row->size);
+      if (fits) aligned_.insert(row->memory);
+      in_turns(Team::warp, row->size, [&] {
+        if (fits)
+          return assign(
+              "row_" + memory + "[turn]",
+              way + "::load(" + memory + ", " + offset(place) + ", turn, " + size(row->size) + ")");
+        for_each_of_four(Team::warp, row->size, [&] {
+          assign("row_" + memory + "[turn].at[k]",
+                 memory + "[" + offset(place, {{way + "::index(turn, k)", 1}}) + "]");
+        });
+      });
+    }
   }
 
   // What a failed check does to leave the step in which it stands.
@@ -566,26 +677,34 @@ class KernelWriter {
   // --- Teams -------------------------------------------------------------------------------------
 
   static std::string rank(Team team) {
-    static constexpr const char* texts[] = {"0", "(threadIdx.x & 7u)", "threadIdx.x", "thread"};
+    static constexpr const char* texts[] = {"0", "(threadIdx.x & 7u)", "(threadIdx.x & 31u)",
+                                            "threadIdx.x", "thread"};
     return texts[int(team)];
   }
   static std::string members(Team team) {
-    static constexpr const char* texts[] = {"1", "8", "blockDim.x", "threads"};
+    static constexpr const char* texts[] = {"1", "8", "32", "blockDim.x", "threads"};
     return texts[int(team)];
   }
   // Of smaller teams in a team: the number of this one, and how many there are.
   static std::string rank(Team inner, Team team) {
-    if (inner == Team::octet) return team == Team::grid ? "thread / 8" : "threadIdx.x / 8u";
+    const std::string each = number(members_of(inner));
+    if (inner == Team::octet || inner == Team::warp)
+      return rank(team) + " / " + each + (team == Team::grid ? "" : "u");
     return inner == Team::block ? "blockIdx.x" : rank(team);
   }
   static std::string members(Team inner, Team team) {
-    if (inner == Team::octet) return team == Team::grid ? "threads / 8" : "blockDim.x / 8u";
+    const std::string each = number(members_of(inner));
+    if (team == Team::warp && inner == Team::octet) return "4";
+    if (inner == Team::octet || inner == Team::warp)
+      return members(team) + " / " + each + (team == Team::grid ? "" : "u");
     return inner == Team::block ? "gridDim.x" : members(team);
   }
   void meet(Team team) {
-    static constexpr const char* texts[] = {"", "__syncwarp(octet());", "__syncthreads();",
-                                            "sync_grid(grid);"};
-    if (team != Team::thread) line(texts[int(team)]);
+    static constexpr const char* texts[] = {"", "__syncwarp(octet());", "__syncwarp();",
+                                            "__syncthreads();", "sync_grid(grid);"};
+    if (team == Team::thread) return;
+    const std::string meeting = indent_ + texts[int(team)] + "\n";
+    if (!result_.text.ends_with("\n" + meeting)) result_.text += meeting;
   }
 
   // What members of a team have read and written since they met; apart, what the first of them has
@@ -617,20 +736,34 @@ class KernelWriter {
         if (checks_before_others(s, block)) leave_where_failed(team);
         continue;
       }
-      const Accesses accesses(s);
+      const Accesses accesses = shared_accesses(s);
       const bool is_store = s.kind == Kind::store;
       if (pending.conflicts(accesses, is_store)) {
         meet(team);
         pending = {};
       }
+      has_met_ = false;
       write(s, team);
-      if (s.kind == Kind::repeat && !codegen::runs_in_any_order(s) && !accesses.writes.empty() &&
-          s.exchanged.empty())
-        pending = {};  // its steps end with a meeting
+      const bool ends_met = s.kind == Kind::repeat && !codegen::runs_in_any_order(s) &&
+                            !accesses.writes.empty() && s.exchanged.empty();
+      if (ends_met || (team == Team::block && s.kind == Kind::combine && has_met_))
+        pending = {};
       else
         pending.add(accesses, is_store);
       if (checks_before_others(s, block)) leave_where_failed(team);
     }
+  }
+  // But for those that each lane has for itself.
+  Accesses shared_accesses(const Statement& s) const {
+    Accesses accesses(s);
+    for (const Row* row : register_rows_.rows) {
+      const auto is_own = [&](const Region& region) {
+        return row->is_own && region.memory == row->memory;
+      };
+      std::erase_if(accesses.reads, is_own);
+      std::erase_if(accesses.writes, is_own);
+    }
+    return accesses;
   }
   // Whether steps may fail, each for itself, before statements that may rely on all checks.
   static bool checks_before_others(const Statement& s, const Block& block) {
@@ -639,13 +772,13 @@ class KernelWriter {
   // The members of a team agree about it.
   void leave_where_failed(Team team) {
     const std::string leave = (leave_ ? leave_->leave : "return") + std::string(";");
-    if (team == Team::octet) meet(team);
+    if (team == Team::octet || team == Team::warp) meet(team);
     line("if (" + agreed("has_failed(word)", team) + ") " + leave);
   }
   // What the first member of a team says.
   static std::string agreed(const std::string& said, Team team) {
-    static constexpr const char* before[] = {"", "from_first_lane(", "from_first_thread(",
-                                             "from_first_block("};
+    static constexpr const char* before[] = {"", "from_first_lane(", "from_first_of_warp(",
+                                             "from_first_thread(", "from_first_block("};
     return team == Team::thread ? said
                                 : before[int(team)] + said + (team == Team::grid ? ", grid)" : ")");
   }
@@ -787,22 +920,25 @@ class KernelWriter {
     if (has_sorts(loop))
       return team == Team::grid && !is_run_together(loop, wide_) ? Team::block : team;
     const Width width = width_of(loop.blocks[0]);
-    const bool is_wide = width.steps >= fewest_of_octet;
+    const Team narrow =
+        width.steps >= fewest_of_lines && !has_combinations(loop) ? Team::warp : narrowest(width);
+    const bool is_wide = narrow != Team::thread;
     if (team == Team::grid) {
       if (is_run_together(loop, wide_)) return team;
       const bool is_few = loop.steps < few_steps;
       if (loop.steps == 1) return Team::block;
       if (!is_wide || (reads_columns(loop.blocks[0], loop.value) && !is_few)) return Team::thread;
-      const std::int64_t members = loop.steps * lanes;
+      const std::int64_t members = loop.steps * members_of(narrow);
       const bool are_idle = !has_combinations(loop) && width.steps >= fewest_of_idle &&
                             2 * members <= result_.blocks * result_.threads;
       const bool by_blocks = is_few && (width.steps >= fewest_of_block || are_idle);
-      return width.is_deep || by_blocks ? Team::block : Team::octet;
+      return width.is_deep || by_blocks ? Team::block : narrow;
     }
     if (team == Team::octet) return is_wide && loop.steps < lanes ? team : Team::thread;
     if (!is_wide) return Team::thread;
-    const bool are_few = loop.steps * lanes < result_.threads;
-    return width.is_deep || (are_few && width.steps >= fewest_of_block) ? team : Team::octet;
+    if (team == Team::warp) return narrow == Team::warp || loop.steps < 4 ? team : narrow;
+    const bool are_few = loop.steps * (narrow == Team::warp ? 16 : lanes) < result_.threads;
+    return width.is_deep || (are_few && width.steps >= fewest_of_block) ? team : narrow;
   }
 
   void write_shared(const Statement& s, Team team) {
@@ -837,6 +973,7 @@ class KernelWriter {
         write_in_order(innermost->blocks[0], Team::thread);
       });
     }
+    if (goes_in_strips(s, inner, team)) return write_strip(s, team, [] {});
     in_braces("for (long " + name(s.value) + " = " + rank(inner, team) + "; " + name(s.value) +
                   " < " + size(s.steps) + "; " + name(s.value) + " += " + members(inner, team) +
                   ")",
@@ -845,6 +982,146 @@ class KernelWriter {
                 const Ordered ordered(*this, {{&s}});
                 write_in_order(s.blocks[0], inner);
               });
+  }
+
+  // --- Strips ------------------------------------------------------------------------------------
+
+  // Whether neighbours from a place on may lie as fours.
+  bool fits_fours(const Place& place, Value counter, std::int64_t steps) const {
+    return sizes_ == Sizes::given || (steps % 4 == 0 && begins_at_fours(place, counter));
+  }
+  bool may_have_fours(const Stage& stage) const {
+    bool may = std::any_of(stage.rows.begin(), stage.rows.end(), [&](const Row& row) {
+      return !row.is_own && fits_fours({row.memory, row.low, row.terms}, -1, row.size);
+    });
+    codegen::for_each_statement(stage.body, [&](const Statement& s) {
+      may = may || (is_strip(s) && !whole_of(s).empty());
+    });
+    return may;
+  }
+  // Loads and stores of a strip that may be of four elements at once.
+  std::set<const Statement*> whole_of(const Statement& strip) const {
+    std::set<const Statement*> whole = neighbours_of(strip);
+    std::erase_if(whole, [&](const Statement* s) {
+      return is_in_register(s->place) ||
+             !fits_fours(in_row(s->place).value_or(s->place), counter_of(strip), strip.steps);
+    });
+    return whole;
+  }
+  bool goes_in_strips(const Statement& s, Team inner, Team team) const {
+    if (inner != Team::thread || !is_strip(s)) return false;
+    if (team == Team::warp)
+      return std::any_of(s.blocks[0].begin(), s.blocks[0].end(),
+                         [&](const Statement& each) { return is_in_register(each.place); }) ||
+             s.steps >= parts_of_strip;
+    return team == Team::block && has_fours_ && s.steps >= 2 * result_.threads;
+  }
+  // What fours rely on: asked once, for the whole kernel.
+  void know_fours(const Place& place, Value counter) {
+    const std::optional<Place> inner = in_row(place);
+    if (!inner) aligned_.insert(place.memory);
+    know_divided(inner.value_or(place), counter);
+  }
+  void know_divided(const Place& place, Value counter) {
+    if (sizes_ == Sizes::written) return;
+    divided_.push_back(place.offset);
+    for (const Place::Term& term : place.terms)
+      if (term.index != counter) divided_.push_back(term.stride);
+  }
+  bool may_be_fours(std::int64_t steps) const {
+    return has_fours_ && (sizes_ == Sizes::given || steps % 4 == 0);
+  }
+  std::string lanes_text(Team team, std::int64_t steps) const {
+    return "Lanes<" + number(team == Team::warp ? 32 : result_.threads) + ", " +
+           (may_be_fours(steps) ? "in_fours" : "false") + ">";
+  }
+  std::int64_t in_turn(Team team) const {
+    return team == Team::warp ? parts_of_strip : 4 * result_.threads;
+  }
+  template <class Body>
+  void in_turns(Team team, std::int64_t steps, const Body& body) {
+    const std::int64_t each = in_turn(team);
+    divided_.push_back(steps);
+    if (sizes_ == Sizes::written) {
+      const std::int64_t turns = (steps + each - 1) / each;
+      // The other way is rarely gone: it need not take as long to compile.
+      const std::string at_once = number(std::min(turns, most_turns_unrolled));
+      line("#pragma unroll " +
+           (may_be_fours(steps) ? "(in_fours ? " + at_once + " : 1)" : at_once));
+      in_braces("for (int turn = 0; turn < " + number(turns) + "; ++turn)", body);
+    } else {
+      line(in_pipeline_of_fours);
+      in_braces("for (long turn = 0; turn * " + number(each) + " < " + size(steps) + "; ++turn)",
+                body);
+    }
+  }
+  // The four elements of a lane in a turn, of which some may be beyond the end.
+  template <class Body>
+  void for_each_of_four(Team team, std::int64_t steps, const Body& body) {
+    line("#pragma unroll");
+    in_braces("for (int k = 0; k < 4; ++k)", [&] {
+      if (sizes_ == Sizes::given || steps % in_turn(team) != 0)
+        line("if (!" + lanes_text(team, steps) + "::has(turn, k, " + size(steps) + ")) continue;");
+      body();
+    });
+  }
+  // The steps of a strip by a warp or a block; behind each of them: take_in().
+  template <class TakeIn>
+  void write_strip(const Statement& s, Team team, const TakeIn& take_in) {
+    const Block& body = s.blocks[0];
+    const std::string way = lanes_text(team, s.steps), counter = name(counter_of(s));
+    std::set<const Statement*> whole;
+    if (has_fours_ && is_strip(s)) whole = whole_of(s);
+    const auto four = [&](const Statement& each) { return "four_" + own_name(each, body); };
+    const auto type_of = [&](const Statement& each) {
+      return "Four<" + type_text(program_.memories[std::size_t(each.place.memory)].dtype) + "> ";
+    };
+    const auto at = [&](const Statement& each) {
+      const std::optional<Place> inner = in_row(each.place);
+      Place place = inner.value_or(each.place);
+      std::erase_if(place.terms,
+                    [&](const Place::Term& term) { return term.index == counter_of(s); });
+      return (inner ? "row_m" : "m") + number(place.memory) + ", " + offset(place) + ", turn, " +
+             size(s.steps);
+    };
+    in_turns(team, s.steps, [&] {
+      for (const Statement* each : whole) know_fours(each->place, counter_of(s));
+      for (const Statement& each : body)
+        if (whole.contains(&each) && each.kind == Kind::load)
+          line("const " + type_of(each) + four(each) + " = " + way + "::load(" + at(each) + ");");
+        else if (whole.contains(&each))
+          line(type_of(each) + four(each) + ";");
+      for_each_of_four(team, s.steps, [&] {
+        const Enclosing loop(*this, "continue");
+        if (uses(body, whole, counter_of(s)))
+          line("const long " + counter + " = " + way + "::index(turn, k);");
+        for (const Statement& each : body)
+          if (!whole.contains(&each))
+            write(each, Team::thread);
+          else if (each.kind == Kind::load)
+            define(each.value, four(each) + ".at[k]");
+          else
+            assign(four(each) + ".at[k]", name(each.operands[0]));
+        take_in();
+      });
+      for (const Statement& each : body)
+        if (whole.contains(&each) && each.kind == Kind::store)
+          line(way + "::store(" + at(each) + ", " + four(each) + ");");
+    });
+  }
+  static std::string own_name(const Statement& s, const Block& block) {
+    return s.kind == Kind::load ? "v" + number(s.value) : number(&s - block.data());
+  }
+  // Whether statements use a value, but for where whole ones and those in registers are.
+  bool uses(const Block& body, const std::set<const Statement*>& whole, Value value) const {
+    return std::any_of(body.begin(), body.end(), [&](const Statement& s) {
+      Effects effects;
+      if (whole.contains(&s) || is_in_register(s.place))
+        effects.used = s.operands;
+      else
+        effects.add(s);
+      return std::find(effects.used.begin(), effects.used.end(), value) != effects.used.end();
+    });
   }
 
   // --- Loops in order, and branches --------------------------------------------------------------
@@ -885,7 +1162,7 @@ class KernelWriter {
   // Ends a loop that the host wants to stop; members of a team agree about it.
   void look_after(std::int64_t turns, const std::string& turn, Team team) {
     std::string wanted = "is_stopped(word)";
-    if (team == Team::block || team == Team::grid) wanted = rank(team) + " == 0 && " + wanted;
+    if (team >= Team::block) wanted = rank(team) + " == 0 && " + wanted;
     line("if (" + turn + " % " + number(turns) + " == " + number(turns - 1) + " && " +
          agreed(wanted, team) + ") " + (team == team_ ? "return;" : "break;"));
   }
@@ -1007,8 +1284,10 @@ class KernelWriter {
     if (team == Team::grid) team = Team::block;  // each block all of it
     if (s.is_in_order) return combine_in_order(s, team);
     if (team == Team::thread) return combine_by_thread(s);
-    if (team == Team::octet) return combine_by_octet(s);
-    combine_by_block(s);
+    if (team == Team::block) return combine_by_block(s);
+    if (is_long(s)) return combine_by_warp(s);
+    if (team == Team::warp && stores(s)) return combine_by_first_octet(s);
+    combine_by_octet(s);
   }
 
   // All members compute it, unless it stores meanwhile: then the first one does.
@@ -1025,11 +1304,10 @@ class KernelWriter {
     if (team == Team::thread || !stores(s)) {
       for (const Result& result : results) declare(result.value, name(result.first));
       run([&](const Result& result) { return name(result.value); });
-    } else if (team == Team::octet) {
+    } else if (team == Team::octet || team == Team::warp) {
       for (const Result& result : results) begin_part(result);
       in_braces("if (" + rank(team) + " == 0)", run_parts);
-      for (const Result& result : results)
-        define(result.value, "from_first_lane(" + part_of(result) + ")");
+      for (const Result& result : results) define(result.value, agreed(part_of(result), team));
     } else {
       by_few_threads(s, "threadIdx.x == 0", [&] {
         for (const Result& result : results) begin_part(result);
@@ -1053,54 +1331,107 @@ class KernelWriter {
     meet(Team::block);
     in_braces("if (" + which + ")", body);
     meet(Team::block);
+    has_met_ = true;
     for (std::size_t i = 0; i < results.size(); ++i) define(results[i].value, total(s, i));
   }
   std::string total(const Statement& s, std::size_t i) const {
     return "total_" + type(s.value) + "[" + number(std::int64_t(i)) + "]";
   }
 
-  // Eight parts in registers, which a loop over them that is unrolled keeps there.
+  // Eight parts in registers, which a loop over them that is unrolled keeps there. A long one has
+  // 16 groups of them, one after the other.
   void combine_by_thread(const Statement& s) {
     const std::vector<Result> results = results_of(s);
-    const std::string part = "part" + number(depth_++);
-    const auto at = [&](const Result& result, const std::string& i) {
-      return "parts_of_" + name(result.value) + "[" + i + "]";
+    const auto total = [&](const Result& result) { return part_of_thread(result, "0"); };
+    if (!is_long(s)) {
+      combine_eight_parts(s, {});
+      for (const Result& result : results) define(result.value, total(result));
+      return;
+    }
+    const std::string group = "group" + number(depth_++);
+    constexpr int groups = parts_of_strip / lanes, levels = 4;
+    static_assert(groups == 1 << levels);
+    const auto level = [&](const Result& result, int i) {
+      return "level" + number(i) + "_of_" + name(result.value);
     };
+    for (const Result& result : results)
+      for (int i = 0; i < levels; ++i) line(type(result.value) + " " + level(result, i) + ";");
+    in_braces(counting(group, number(groups)), [&] {
+      combine_eight_parts(s, group);
+      join_groups(0, levels, group, [&](int i, bool joins) {
+        for (const Result& result : results) {
+          const std::string at_level = level(result, std::min(i, levels - 1));
+          if (joins)
+            assign(total(result), both(s, at_level, total(result)));
+          else
+            assign(at_level, total(result));
+        }
+      });
+    });
+    --depth_;
+    for (const Result& result : results) define(result.value, level(result, levels - 1));
+  }
+  // As a number is counted up in binary: two neighbours of a level are one of the next.
+  template <class At>
+  void join_groups(int level, int levels, const std::string& group, const At& at) {
+    if (level == levels) return at(level, false);
+    line("if (" + group + " >> " + number(level) + " & 1) {");
+    indent_ += "  ";
+    at(level, true);
+    join_groups(level + 1, levels, group, at);
+    indent_.resize(indent_.size() - 2);
+    line("} else {");
+    indent_ += "  ";
+    at(level, false);
+    indent_.resize(indent_.size() - 2);
+    line("}");
+  }
+  std::string part_of_thread(const Result& result, const std::string& i) const {
+    return "parts_of_" + name(result.value) + "[" + i + "]";
+  }
+  // Of all terms, or of those of a group of parts. Their combination is the first one at last.
+  void combine_eight_parts(const Statement& s, const std::string& group) {
+    const std::vector<Result> results = results_of(s);
+    const std::string part = "part" + number(depth_++),
+                      behind = group.empty() ? part : group + " * 8 + " + part;
+    const std::int64_t stride = group.empty() ? lanes : parts_of_strip;
     for (const Result& result : results) {
-      line(type(s.value) + " " + at(result, number(lanes)) + ";");
+      line(type(s.value) + " " + part_of_thread(result, number(lanes)) + ";");
       line("#pragma unroll");
-      line(counting(part, number(lanes)) + " " + at(result, part) + " = " + name(result.first) +
-           ";");
+      line(counting(part, number(lanes)) + " " + part_of_thread(result, part) + " = " +
+           name(result.first) + ";");
     }
     const auto write_parts = [&](const std::string& first, const std::string& end, int count) {
       line("#pragma unroll");
       in_braces(counting(part, number(count)), [&] {
         const Enclosing loop(*this, "continue");
-        line("const long " + name(s.counter) + " = " + first + part + ";");
+        line("const long " + name(s.counter) + " = " + first + " + " + behind + ";");
         if (!end.empty()) line("if (" + name(s.counter) + " >= " + end + ") break;");
         write_in_order(s.blocks[0], Team::thread);
-        for (const Result& result : results) take_in(s, result, at(result, part));
+        for (const Result& result : results) take_in(s, result, part_of_thread(result, part));
       });
     };
-    const std::int64_t whole = s.steps / lanes * lanes;
+    const std::int64_t whole = s.steps / stride * stride;
     if (sizes_ == Sizes::given || whole > 0) {
       const std::string first = "first" + number(depth_), steps = size(whole);
-      in_braces("for (long " + first + " = 0; " + first + " < " + steps + "; " + first + " += 8)",
-                [&] { write_parts(first + " + ", "", lanes); });
+      in_braces("for (long " + first + " = 0; " + first + " < " + steps + "; " + first +
+                    " += " + number(stride) + ")",
+                [&] { write_parts(first, "", lanes); });
     }
-    if (sizes_ == Sizes::given)
-      write_parts(size(whole) + " + ", size(s.steps), lanes);
+    if (sizes_ == Sizes::given || (!group.empty() && whole < s.steps))
+      write_parts(size(whole), size(s.steps), lanes);
     else if (whole < s.steps)
-      write_parts(number(whole) + " + ", "", int(s.steps - whole));
+      write_parts(number(whole), "", int(s.steps - whole));
     --depth_;
-    for (const Result& result : results) {
+    for (const Result& result : results)
       for (int width = lanes / 2; width > 0; width /= 2)
         for (int i = 0; i < width; ++i) {
-          const std::string into = at(result, number(i));
-          assign(into, both(s, into, at(result, number(i + width))));
+          // Of a long combination neighbours come first.
+          const int a = group.empty() ? i : i * (lanes / width),
+                    b = group.empty() ? i + width : a + lanes / width / 2;
+          const std::string into = part_of_thread(result, number(a));
+          assign(into, both(s, into, part_of_thread(result, number(b))));
         }
-      define(result.value, at(result, "0"));
-    }
   }
 
   // Each lane has a part.
@@ -1111,9 +1442,22 @@ class KernelWriter {
       define(result.value, "from_first_lane(" + part_of(result) + ")");
     }
   }
-  void take_in_parts(const Statement& s) {
+  // The octets of a warp would all store the same.
+  void combine_by_first_octet(const Statement& s) {
     const std::vector<Result> results = results_of(s);
     for (const Result& result : results) begin_part(result);
+    in_braces("if (" + rank(Team::warp) + " < 8)", [&] {
+      take_in_to_parts(s);
+      for (const Result& result : results) join_lanes(s, part_of(result));
+    });
+    for (const Result& result : results)
+      define(result.value, "from_first_of_warp(" + part_of(result) + ")");
+  }
+  void take_in_parts(const Statement& s) {
+    for (const Result& result : results_of(s)) begin_part(result);
+    take_in_to_parts(s);
+  }
+  void take_in_to_parts(const Statement& s) {
     if (s.blocks[0].size() <= most_of_pipeline &&
         std::all_of(s.blocks[0].begin(), s.blocks[0].end(), codegen::is_straight))
       line(in_pipeline);
@@ -1122,7 +1466,7 @@ class KernelWriter {
               [&] {
                 const Enclosing loop(*this, "continue");
                 write_in_order(s.blocks[0], Team::thread);
-                for (const Result& result : results) take_in(s, result, part_of(result));
+                for (const Result& result : results_of(s)) take_in(s, result, part_of(result));
               });
   }
   void join_lanes(const Statement& s, const std::string& part) {
@@ -1130,63 +1474,138 @@ class KernelWriter {
       assign(part, both(s, part, "from_lane_after(" + part + ", " + number(distance) + ")"));
   }
 
-  // All threads, or octets, compute terms, which the first octet takes in. Few terms, or such as
-  // find no room, every octet takes in for itself, or the first one for all if they store.
+  // Each lane of a warp has four parts.
+  std::string part_of_lane(const Result& result) const {
+    return "parts_of_" + name(result.value) + "[k]";
+  }
+  void begin_parts_of_lanes(const Statement& s) {
+    for (const Result& result : results_of(s)) {
+      const std::string first = name(result.first);
+      line(type(result.value) + " parts_of_" + name(result.value) + "[4] = {" + first + ", " +
+           first + ", " + first + ", " + first + "};");
+    }
+  }
+  std::string joined(const Statement& s, const Result& result) const {
+    const std::string type_of = type(result.value);
+    return lanes_text(Team::warp, s.steps) + "::joined(parts_of_" + name(result.value) + ", [](" +
+           type_of + " a, " + type_of + " b) { return " + both(s, "a", "b") + "; })";
+  }
+  void take_in_by_warp(const Statement& s) {
+    begin_parts_of_lanes(s);
+    write_strip(s, Team::warp, [&] {
+      for (const Result& result : results_of(s)) take_in(s, result, part_of_lane(result));
+    });
+  }
+  void combine_by_warp(const Statement& s) {
+    take_in_by_warp(s);
+    for (const Result& result : results_of(s)) define(result.value, joined(s, result));
+  }
+
+  // All threads, or smaller teams, compute terms, which then every warp, or octet, takes in for
+  // itself. Few terms, or such as find no room, and rows, are computed by each of these, or by the
+  // first one for all if they store.
   void combine_by_block(const Statement& s) {
-    if (takes_row(s)) return by_first_octet(s);
+    const bool is_wide = is_long(s);
+    if (takes_row(s)) return is_wide ? combine_by_warp(s) : combine_by_octet(s);
     const Width width = width_of(s.blocks[0]);
     const std::vector<Result> results = results_of(s);
     const auto count = s.steps * std::int64_t(s.operands.size() - 1 + s.carries.size());
     if (s.steps * width.steps <= fewest_of_block / 4 || !has_room(dtype(s.operands[1]), count)) {
-      return stores(s) ? by_first_octet(s) : combine_by_octet(s);
+      if (stores(s)) return by_first_warp(s);
+      return is_wide ? combine_by_warp(s) : combine_by_octet(s);
     }
-    const Team team = width.steps >= fewest_of_octet ? Team::octet : Team::thread;
-    const std::string type_of_terms = type_text(dtype(s.operands[1])),
-                      terms = "terms_" + type_of_terms, i = name(s.counter);
-    const bool by_octets = team == Team::octet;
-    const auto term = [&](std::size_t number_of_term, const std::string& index) {
-      const std::int64_t first = std::int64_t(number_of_term) * s.steps;
-      return terms + "[" + (first > 0 ? size(first) + " + " : "") + index + "]";
+    meet(Team::block);
+    write_terms(s);
+    meet(Team::block);
+    has_met_ = true;
+    const auto take_in_terms = [&](const auto& term, const auto& part) {
+      std::size_t t = 0;
+      for (const Result& result : results) {
+        std::vector<std::string> names;
+        for (std::size_t n = 0; n < result.terms.size(); ++n) names.push_back(term(t++));
+        assign(part(result), taken_in(s, part(result), names));
+      }
     };
-    in_braces("for (long " + i + " = threadIdx.x" + (by_octets ? " / 8u" : "") + "; " + i + " < " +
-                  size(s.steps) + "; " + i + " += blockDim.x" + (by_octets ? " / 8u" : "") + ")",
+    if (is_wide) {
+      begin_parts_of_lanes(s);
+      const std::string way = lanes_text(Team::warp, s.steps);
+      in_turns(Team::warp, s.steps, [&] {
+        for (std::size_t t = 0; t < num_terms(s); ++t)
+          line("const auto term" + number(std::int64_t(t) + 1) + " = " + way + "::load(" +
+               terms_of(s) + ", " + first_of_terms(s, t, "0") + ", turn, " + size(s.steps) + ");");
+        for_each_of_four(Team::warp, s.steps, [&] {
+          take_in_terms(
+              [](std::size_t t) { return "term" + number(std::int64_t(t) + 1) + ".at[k]"; },
+              [&](const Result& result) { return part_of_lane(result); });
+        });
+      });
+      for (const Result& result : results) define(result.value, joined(s, result));
+      return;
+    }
+    for (const Result& result : results) begin_part(result);
+    line(in_pipeline);
+    in_braces("for (long i = threadIdx.x & 7u; i < " + size(s.steps) + "; i += 8)", [&] {
+      for (std::size_t t = 0; t < num_terms(s); ++t)
+        line("const " + type_text(dtype(s.operands[1])) + " term" + number(std::int64_t(t) + 1) +
+             " = " + terms_of(s) + "[" + first_of_terms(s, t, "") + "i];");
+      take_in_terms([](std::size_t t) { return "term" + number(std::int64_t(t) + 1); },
+                    [&](const Result& result) { return part_of(result); });
+    });
+    for (const Result& result : results) {
+      join_lanes(s, part_of(result));
+      define(result.value, "from_first_lane(" + part_of(result) + ")");
+    }
+  }
+  static std::size_t num_terms(const Statement& s) {
+    return s.operands.size() - 1 + s.carries.size();
+  }
+  std::string terms_of(const Statement& s) const {
+    return "terms_" + type_text(dtype(s.operands[1]));
+  }
+  // Of the first of the terms of this number; none: what the first ones have.
+  std::string first_of_terms(const Statement& s, std::size_t t, const std::string& none) {
+    if (t == 0) return none;
+    return size(std::int64_t(t) * s.steps) + (none.empty() ? " + " : "");
+  }
+  // Into shared memory, by the threads of a block or smaller teams.
+  void write_terms(const Statement& s) {
+    const std::vector<Result> results = results_of(s);
+    const Team team = narrowest(width_of(s.blocks[0]));
+    const std::string i = name(s.counter);
+    if (team == Team::thread && has_fours_ && is_strip(s) && s.steps >= 2 * result_.threads)
+      return write_strip(s, Team::block, [&] {
+        write_own_terms(s, team, lanes_text(Team::block, s.steps) + "::index(turn, k)");
+      });
+    in_braces("for (long " + i + " = " + rank(team, Team::block) + "; " + i + " < " +
+                  size(s.steps) + "; " + i + " += " + members(team, Team::block) + ")",
               [&] {
                 const Enclosing loop(*this, "continue");
                 write_in_order(s.blocks[0], team);
-                std::size_t t = 0;
-                for (const Result& result : results)
-                  for (const Value value : result.terms)
-                    line((by_octets ? "if (" + rank(team) + " == 0) " : "") + term(t++, i) + " = " +
-                         name(value) + ";");
+                write_own_terms(s, team, i);
               });
-    by_few_threads(s, "threadIdx.x < 8", [&] {
-      for (const Result& result : results) begin_part(result);
-      line(in_pipeline);
-      in_braces("for (long i = threadIdx.x; i < " + size(s.steps) + "; i += 8)", [&] {
-        std::size_t t = 0;
-        for (const Result& result : results) {
-          std::vector<std::string> names;
-          for (std::size_t n = 0; n < result.terms.size(); ++n) {
-            names.push_back("term" + number(std::int64_t(t) + 1));
-            line("const " + type_of_terms + " " + names.back() + " = " + term(t++, "i") + ";");
-          }
-          assign(part_of(result), taken_in(s, part_of(result), names));
-        }
-      });
-      give_totals(s);
-    });
   }
-  // Of the first octet, whose lanes have parts.
-  void give_totals(const Statement& s) {
+  void write_own_terms(const Statement& s, Team team, const std::string& index) {
+    std::size_t t = 0;
+    for (const Result& result : results_of(s))
+      for (const Value value : result.terms)
+        line((team == Team::thread ? "" : "if (" + rank(team) + " == 0) ") + terms_of(s) + "[" +
+             first_of_terms(s, t++, "") + index + "] = " + name(value) + ";");
+  }
+  // What stores may not run twice.
+  void by_first_warp(const Statement& s) {
     const std::vector<Result> results = results_of(s);
-    for (const Result& result : results) join_lanes(s, part_of(result));
-    for (std::size_t i = 0; i < results.size(); ++i)
-      line("if (threadIdx.x == 0) " + total(s, i) + " = " + part_of(results[i]) + ";");
-  }
-  void by_first_octet(const Statement& s) {
-    by_few_threads(s, "threadIdx.x < 8", [&] {
-      take_in_parts(s);
-      give_totals(s);
+    by_few_threads(s, is_long(s) ? "threadIdx.x < 32" : "threadIdx.x < 8", [&] {
+      if (is_long(s)) {
+        take_in_by_warp(s);
+        for (const Result& result : results)
+          line("const " + type(result.value) + " " + part_of(result) + " = " + joined(s, result) +
+               ";");
+      } else {
+        take_in_parts(s);
+        for (const Result& result : results) join_lanes(s, part_of(result));
+      }
+      for (std::size_t i = 0; i < results.size(); ++i)
+        line("if (threadIdx.x == 0) " + total(s, i) + " = " + part_of(results[i]) + ";");
     });
   }
   // Whether the terms of a combination are a row that the block has.
@@ -1234,7 +1653,7 @@ class KernelWriter {
   const std::int64_t kernel_;  // the number of it, from 1 on
   std::vector<const Statement*>& checks_;
   const std::int64_t shared_of_block_;  // bytes
-  const Team team_;
+  Team team_ = Team::thread;
   const Sizes sizes_;
   KernelText result_;
   std::unordered_map<Value, Literal> literals_;
@@ -1242,10 +1661,15 @@ class KernelWriter {
   std::set<int> changing_;                                    // memories that are read and written
   std::optional<Fours> fours_;
   std::unordered_map<const Place*, std::string> offsets_;  // where two loops have them
-  std::map<int, const Row*> rows_;                         // by memory
-  std::vector<Kept> kept_;                                 // rows of a block for a whole step
-  std::set<Value> grid_, counters_;      // counters of the grid, and of loops in its steps
-  std::int64_t sorting_bytes_ = 0;       // of shared memory
+  std::map<int, const Row*> rows_;                         // of a block, by memory
+  RegisterRows register_rows_;
+  bool has_fours_ = false;             // whether strips may be in fours
+  std::set<int> aligned_;              // memories that must begin as fours do, for that
+  std::vector<std::int64_t> divided_;  // and sizes that must be multiples of four
+  bool has_met_ = false;             // threads of a block, in the combination that was written last
+  std::vector<Kept> kept_;           // rows of a block for a whole step
+  std::set<Value> grid_, counters_;  // counters of the grid, and of loops in its steps
+  std::int64_t sorting_bytes_ = 0;   // of shared memory
   std::map<DType, std::int64_t> terms_;  // in shared memory: the most that any combination has
   std::map<DType, std::size_t> totals_;  // the same, of the results of one
   std::string indent_;
@@ -1287,7 +1711,8 @@ std::string source_of(std::span<const ProgramText* const> programs) {
   std::string source = "#include <plait/kernel.h>\n";
   if (!calls) source = "#define PLAIT_NO_COMPLEX\n" + source;
   if (has_any({"lax::", "float16", "complex"})) source += "#include <plait/functions.h>\n";
-  if (has_any({"octet()", "_lane(", "_after(", "swap("})) source += "#include <plait/lanes.h>\n";
+  if (has_any({"octet()", "_lane(", "_after(", "swap(", "Lanes<", "_of_warp(", "InFours"}))
+    source += "#include <plait/lanes.h>\n";
   if (has_any({"sort_short_rows<", "sort_long_rows<"})) source += "#include <plait/sort.h>\n";
   if (calls) source += "#include <base/math.cpp>\n";
   return source + kernels;

@@ -1,10 +1,10 @@
 // Loop programs as CUDA: the second emitter of loop programs. Every stage is a kernel.
 //
-// The steps of a stage's grid are run by threads, by octets (eight lanes of a warp) or by blocks;
-// below, a team. What a step says once, all members of its team compute, and one of them stores.
-// Loops whose steps are in any order are shared by the members, or by smaller teams among them; a
-// combination has a lane for each of its eight parts, so that sums have the bits that they have on
-// a CPU.
+// The steps of a stage's grid are run by threads, by octets (eight lanes of a warp), by warps or by
+// blocks; below, a team. What a step says once, all members of its team compute, and one of them
+// stores. Loops whose steps are in any order are shared by the members, or by smaller teams among
+// them. A short combination has the eight parts that it has on a CPU, and its bits, a long one
+// those of NOTE: [order of long combinations].
 //
 // A cooperative stage is run by all its blocks, the grid, as one team. Every thread computes the
 // numbers that are not a loop's, so that all agree how often it runs; combinations are a block's,

@@ -6,7 +6,8 @@
 // next one reduces; an axis shorter than 256 elements joins its reduced neighbour. A stage by rows,
 // where few elements follow the axis, sums blocks of 1024 elements, each with eight interleaved
 // accumulators. A stage by columns sums blocks of 64 rows in order. The partial results of blocks
-// are combined pairwise. Products of vectors add their terms in the order of a stage by rows.
+// are combined pairwise. Products of vectors add their terms in the order of a stage by rows. GPUs
+// have more accumulators for a block: see NOTE: [order of long combinations].
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/reduction/reduce.h"
 

@@ -69,83 +69,76 @@ extern "C" __global__ void cross_entropy_gradient0_1(In<int> m0, Out<float> m1, 
   }
 }
 
-// 2048 steps, by blocks
+// 2048 steps, by warps
 extern "C" __global__ void cross_entropy_gradient1_0(In<float> m0, In<float> m1, In<float> m2, Out<float> m3) {
-  SHARED(float, row_m1, 1000);
-  SHARED(float, terms_float, 1000);
-  SHARED(float, total_float, 1);
-  for (unsigned step = blockIdx.x; step < 2048u; step += gridDim.x) {
-    const long v1 = step;
-    __syncthreads();
-    for (long i = threadIdx.x; i < 1000; i += blockDim.x) {
-      row_m1[i] = m1[v1 * 1000 + i];
-    }
-    __syncthreads();
-    for (long v2 = threadIdx.x; v2 < 1000; v2 += blockDim.x) {
-      const float v3 = m0[v1 * 1000 + v2];
-      terms_float[v2] = v3;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v4 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 1000; i += 8) {
-        const float term1 = terms_float[i];
-        part_of_v4 = part_of_v4 + term1;
+  const auto run = [&](auto way) {
+    constexpr bool in_fours = decltype(way)::value;
+    for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 32u; step < 2048u; step += gridDim.x * blockDim.x / 32u) {
+      const long v1 = step;
+      Four<float> row_m1[8];
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        row_m1[turn] = Lanes<32, in_fours>::load(m1, v1 * 1000, turn, 1000);
       }
-      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 4);
-      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 2);
-      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v4;
-    }
-    __syncthreads();
-    const float v4 = total_float[0];
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v9 = -HUGE_VALF;
-      #pragma unroll 8
-      for (long v7 = threadIdx.x & 7u; v7 < 1000; v7 += 8) {
-        const float v8 = row_m1[v7];
-        part_of_v9 = lax::max(part_of_v9, v8);
+      float parts_of_v4[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        const Four<float> four_v3 = Lanes<32, in_fours>::load(m0, v1 * 1000, turn, 1000);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v3 = four_v3.at[k];
+          parts_of_v4[k] = parts_of_v4[k] + v3;
+        }
       }
-      part_of_v9 = lax::max(part_of_v9, from_lane_after(part_of_v9, 4));
-      part_of_v9 = lax::max(part_of_v9, from_lane_after(part_of_v9, 2));
-      part_of_v9 = lax::max(part_of_v9, from_lane_after(part_of_v9, 1));
-      if (threadIdx.x == 0) total_float[0] = part_of_v9;
-    }
-    __syncthreads();
-    const float v9 = total_float[0];
-    for (long v11 = threadIdx.x; v11 < 1000; v11 += blockDim.x) {
-      const float v12 = row_m1[v11];
-      const float v14 = v12 - v9;
-      const float v15 = lax::exp(v14);
-      terms_float[v11] = v15;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v16 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 1000; i += 8) {
-        const float term1 = terms_float[i];
-        part_of_v16 = part_of_v16 + term1;
+      const float v4 = Lanes<32, in_fours>::joined(parts_of_v4, [](float a, float b) { return a + b; });
+      float parts_of_v9[4] = {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF};
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v8 = row_m1[turn].at[k];
+          parts_of_v9[k] = lax::max(parts_of_v9[k], v8);
+        }
       }
-      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 4);
-      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 2);
-      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v16;
+      const float v9 = Lanes<32, in_fours>::joined(parts_of_v9, [](float a, float b) { return lax::max(a, b); });
+      float parts_of_v16[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v12 = row_m1[turn].at[k];
+          const float v14 = v12 - v9;
+          const float v15 = lax::exp(v14);
+          parts_of_v16[k] = parts_of_v16[k] + v15;
+        }
+      }
+      const float v16 = Lanes<32, in_fours>::joined(parts_of_v16, [](float a, float b) { return a + b; });
+      const float v19 = lax::log(v16);
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        const Four<float> four_v22 = Lanes<32, in_fours>::load(m2, v1 * 1000, turn, 1000);
+        Four<float> four_7;
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v22 = four_v22.at[k];
+          const float v24 = row_m1[turn].at[k];
+          const float v26 = v24 - v9;
+          const float v28 = v26 - v19;
+          const float v29 = lax::exp(v28);
+          const float v30 = v4 * v29;
+          const float v31 = v22 + v30;
+          four_7.at[k] = v31;
+        }
+        Lanes<32, in_fours>::store(m3, v1 * 1000, turn, 1000, four_7);
+      }
     }
-    __syncthreads();
-    const float v16 = total_float[0];
-    const float v19 = lax::log(v16);
-    for (long v21 = threadIdx.x; v21 < 1000; v21 += blockDim.x) {
-      const float v22 = m2[v1 * 1000 + v21];
-      const float v24 = row_m1[v21];
-      const float v26 = v24 - v9;
-      const float v28 = v26 - v19;
-      const float v29 = lax::exp(v28);
-      const float v30 = v4 * v29;
-      const float v31 = v22 + v30;
-      m3[v1 * 1000 + v21] = v31;
-    }
-  }
+  };
+  if (begins_fours(m0) && begins_fours(m1) && begins_fours(m2) && begins_fours(m3))
+    run(InFours());
+  else
+    run(OneByOne());
 }

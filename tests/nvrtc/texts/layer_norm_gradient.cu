@@ -3,131 +3,108 @@
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
-// 8192 steps, by blocks
+// 8192 steps, by warps
 extern "C" __global__ void layer_norm_gradient0_0(In<float> m0, In<float> m1, Out<float> m3, Out<float> m4) {
-  SHARED(float, row_m0, 768);
-  SHARED(float, row_m1, 768);
-  SHARED(float, row_m2, 768);
-  SHARED(float, terms_float, 768);
-  SHARED(float, total_float, 1);
-  for (unsigned step = blockIdx.x; step < 8192u; step += gridDim.x) {
-    const long v1 = step;
-    __syncthreads();
-    for (long i = threadIdx.x; i < 768; i += blockDim.x) {
-      row_m0[i] = m0[v1 * 768 + i];
-    }
-    for (long i = threadIdx.x; i < 768; i += blockDim.x) {
-      row_m1[i] = m1[i];
-    }
-    __syncthreads();
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v4 = 0.0f;
-      #pragma unroll 8
-      for (long v2 = threadIdx.x & 7u; v2 < 768; v2 += 8) {
-        const float v3 = row_m0[v2];
-        part_of_v4 = part_of_v4 + v3;
+  const auto run = [&](auto way) {
+    constexpr bool in_fours = decltype(way)::value;
+    for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 32u; step < 8192u; step += gridDim.x * blockDim.x / 32u) {
+      const long v1 = step;
+      Four<float> row_m2[6];
+      Four<float> row_m0[6];
+      #pragma unroll (in_fours ? 6 : 1)
+      for (int turn = 0; turn < 6; ++turn) {
+        row_m0[turn] = Lanes<32, in_fours>::load(m0, v1 * 768, turn, 768);
       }
-      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 4);
-      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 2);
-      part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v4;
-    }
-    __syncthreads();
-    const float v4 = total_float[0];
-    const float v8 = v4 / 768.0f;
-    for (long v10 = threadIdx.x; v10 < 768; v10 += blockDim.x) {
-      const float v11 = row_m1[v10];
-      const float v12 = row_m0[v10];
-      const float v14 = v12 - v8;
-      const float v15 = v11 * v14;
-      terms_float[v10] = v15;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v16 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 768; i += 8) {
-        const float term1 = terms_float[i];
-        part_of_v16 = part_of_v16 + term1;
+      float parts_of_v4[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 6 : 1)
+      for (int turn = 0; turn < 6; ++turn) {
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float v3 = row_m0[turn].at[k];
+          parts_of_v4[k] = parts_of_v4[k] + v3;
+        }
       }
-      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 4);
-      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 2);
-      part_of_v16 = part_of_v16 + from_lane_after(part_of_v16, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v16;
-    }
-    __syncthreads();
-    const float v16 = total_float[0];
-    for (long v18 = threadIdx.x; v18 < 768; v18 += blockDim.x) {
-      const float v19 = row_m0[v18];
-      const float v21 = v19 - v8;
-      const float v22 = v21 * v21;
-      terms_float[v18] = v22;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v23 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 768; i += 8) {
-        const float term1 = terms_float[i];
-        part_of_v23 = part_of_v23 + term1;
+      const float v4 = Lanes<32, in_fours>::joined(parts_of_v4, [](float a, float b) { return a + b; });
+      const float v8 = v4 / 768.0f;
+      float parts_of_v16[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 6 : 1)
+      for (int turn = 0; turn < 6; ++turn) {
+        const Four<float> four_v11 = Lanes<32, in_fours>::load(m1, 0, turn, 768);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float v11 = four_v11.at[k];
+          const float v12 = row_m0[turn].at[k];
+          const float v14 = v12 - v8;
+          const float v15 = v11 * v14;
+          parts_of_v16[k] = parts_of_v16[k] + v15;
+        }
       }
-      part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 4);
-      part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 2);
-      part_of_v23 = part_of_v23 + from_lane_after(part_of_v23, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v23;
-    }
-    __syncthreads();
-    const float v23 = total_float[0];
-    const float v27 = v23 / 768.0f;
-    const float v28 = v27 + 1e-05f;
-    const float v29 = lax::sqrt(v28);
-    const float v33 = 1.0f / v29;
-    const float v39 = v33 / v29;
-    const float v40 = -v39;
-    const float v41 = v16 * v40;
-    const float v42 = v29 * 2.0f;
-    const float v43 = v41 / v42;
-    const float v44 = v43 / 768.0f;
-    for (long v58 = threadIdx.x; v58 < 768; v58 += blockDim.x) {
-      const float v126 = row_m0[v58];
-      const float v127 = v126 - v8;
-      const float v128 = v44 * v127;
-      const float v129 = v128 + v128;
-      const float v130 = row_m1[v58];
-      const float v131 = v130 * v33;
-      const float v132 = v129 + v131;
-      row_m2[v58] = v132;
-      const float v60 = -v132;
-      terms_float[v58] = v60;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v61 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 768; i += 8) {
-        const float term1 = terms_float[i];
-        part_of_v61 = part_of_v61 + term1;
+      const float v16 = Lanes<32, in_fours>::joined(parts_of_v16, [](float a, float b) { return a + b; });
+      float parts_of_v23[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 6 : 1)
+      for (int turn = 0; turn < 6; ++turn) {
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float v19 = row_m0[turn].at[k];
+          const float v21 = v19 - v8;
+          const float v22 = v21 * v21;
+          parts_of_v23[k] = parts_of_v23[k] + v22;
+        }
       }
-      part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 4);
-      part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 2);
-      part_of_v61 = part_of_v61 + from_lane_after(part_of_v61, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v61;
+      const float v23 = Lanes<32, in_fours>::joined(parts_of_v23, [](float a, float b) { return a + b; });
+      const float v27 = v23 / 768.0f;
+      const float v28 = v27 + 1e-05f;
+      const float v29 = lax::sqrt(v28);
+      const float v33 = 1.0f / v29;
+      const float v39 = v33 / v29;
+      const float v40 = -v39;
+      const float v41 = v16 * v40;
+      const float v42 = v29 * 2.0f;
+      const float v43 = v41 / v42;
+      const float v44 = v43 / 768.0f;
+      float parts_of_v61[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 6 : 1)
+      for (int turn = 0; turn < 6; ++turn) {
+        const Four<float> four_v130 = Lanes<32, in_fours>::load(m1, 0, turn, 768);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float v126 = row_m0[turn].at[k];
+          const float v127 = v126 - v8;
+          const float v128 = v44 * v127;
+          const float v129 = v128 + v128;
+          const float v130 = four_v130.at[k];
+          const float v131 = v130 * v33;
+          const float v132 = v129 + v131;
+          row_m2[turn].at[k] = v132;
+          const float v60 = -v132;
+          parts_of_v61[k] = parts_of_v61[k] + v60;
+        }
+      }
+      const float v61 = Lanes<32, in_fours>::joined(parts_of_v61, [](float a, float b) { return a + b; });
+      const float v64 = v61 / 768.0f;
+      #pragma unroll (in_fours ? 6 : 1)
+      for (int turn = 0; turn < 6; ++turn) {
+        Four<float> four_2;
+        Four<float> four_6;
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float v67 = row_m2[turn].at[k];
+          const float v69 = v67 + v64;
+          four_2.at[k] = v69;
+          const float v72 = row_m0[turn].at[k];
+          const float v74 = v72 - v8;
+          const float v76 = v74 * v33;
+          four_6.at[k] = v76;
+        }
+        Lanes<32, in_fours>::store(m3, v1 * 768, turn, 768, four_2);
+        Lanes<32, in_fours>::store(m4, v1 * 768, turn, 768, four_6);
+      }
     }
-    __syncthreads();
-    const float v61 = total_float[0];
-    const float v64 = v61 / 768.0f;
-    __syncthreads();
-    for (long v66 = threadIdx.x; v66 < 768; v66 += blockDim.x) {
-      const float v67 = row_m2[v66];
-      const float v69 = v67 + v64;
-      m3[v1 * 768 + v66] = v69;
-      const float v72 = row_m0[v66];
-      const float v74 = v72 - v8;
-      const float v76 = v74 * v33;
-      m4[v1 * 768 + v66] = v76;
-    }
-  }
+  };
+  if (begins_fours(m0) && begins_fours(m1) && begins_fours(m3) && begins_fours(m4))
+    run(InFours());
+  else
+    run(OneByOne());
 }
 
 // 98304 steps, by threads

@@ -3,34 +3,30 @@
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
-// 1024 steps, by blocks
+// 1024 steps, by warps
 extern "C" __global__ void matrix_vector0_0(In<float> m0, In<float> m1, Out<float> m2) {
-  SHARED(float, terms_float, 1536);
-  SHARED(float, total_float, 1);
-  for (unsigned step = blockIdx.x; step < 1024u; step += gridDim.x) {
-    const long v0 = step;
-    for (long v2 = threadIdx.x; v2 < 768; v2 += blockDim.x) {
-      const float v3 = m0[v0 * 768 + v2];
-      const float v4 = m1[v2];
-      terms_float[v2] = v3;
-      terms_float[768 + v2] = v4;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v5 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 768; i += 8) {
-        const float term1 = terms_float[i];
-        const float term2 = terms_float[768 + i];
-        part_of_v5 = lax::fma(term1, term2, part_of_v5);
+  const auto run = [&](auto way) {
+    constexpr bool in_fours = decltype(way)::value;
+    for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 32u; step < 1024u; step += gridDim.x * blockDim.x / 32u) {
+      const long v0 = step;
+      float parts_of_v5[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 6 : 1)
+      for (int turn = 0; turn < 6; ++turn) {
+        const Four<float> four_v3 = Lanes<32, in_fours>::load(m0, v0 * 768, turn, 768);
+        const Four<float> four_v4 = Lanes<32, in_fours>::load(m1, 0, turn, 768);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float v3 = four_v3.at[k];
+          const float v4 = four_v4.at[k];
+          parts_of_v5[k] = lax::fma(v3, v4, parts_of_v5[k]);
+        }
       }
-      part_of_v5 = part_of_v5 + from_lane_after(part_of_v5, 4);
-      part_of_v5 = part_of_v5 + from_lane_after(part_of_v5, 2);
-      part_of_v5 = part_of_v5 + from_lane_after(part_of_v5, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v5;
+      const float v5 = Lanes<32, in_fours>::joined(parts_of_v5, [](float a, float b) { return a + b; });
+      if ((threadIdx.x & 31u) == 0) m2[v0] = v5;
     }
-    __syncthreads();
-    const float v5 = total_float[0];
-    if (threadIdx.x == 0) m2[v0] = v5;
-  }
+  };
+  if (begins_fours(m0) && begins_fours(m1))
+    run(InFours());
+  else
+    run(OneByOne());
 }

@@ -3,86 +3,75 @@
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
-// 4096 steps, by blocks
+// 4096 steps, by warps
 extern "C" __global__ void softmax_gradient0_0(In<float> m0, Out<float> m3) {
-  SHARED(float, row_m0, 1000);
-  SHARED(float, row_m1, 1000);
-  SHARED(float, row_m2, 1000);
-  SHARED(float, terms_float, 1000);
-  SHARED(float, total_float, 1);
-  for (unsigned step = blockIdx.x; step < 4096u; step += gridDim.x) {
-    const long v1 = step;
-    __syncthreads();
-    for (long i = threadIdx.x; i < 1000; i += blockDim.x) {
-      row_m0[i] = m0[v1 * 1000 + i];
-    }
-    __syncthreads();
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v4 = -HUGE_VALF;
-      #pragma unroll 8
-      for (long v2 = threadIdx.x & 7u; v2 < 1000; v2 += 8) {
-        const float v3 = row_m0[v2];
-        part_of_v4 = lax::max(part_of_v4, v3);
+  const auto run = [&](auto way) {
+    constexpr bool in_fours = decltype(way)::value;
+    for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 32u; step < 4096u; step += gridDim.x * blockDim.x / 32u) {
+      const long v1 = step;
+      Four<float> row_m1[8];
+      Four<float> row_m2[8];
+      Four<float> row_m0[8];
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        row_m0[turn] = Lanes<32, in_fours>::load(m0, v1 * 1000, turn, 1000);
       }
-      part_of_v4 = lax::max(part_of_v4, from_lane_after(part_of_v4, 4));
-      part_of_v4 = lax::max(part_of_v4, from_lane_after(part_of_v4, 2));
-      part_of_v4 = lax::max(part_of_v4, from_lane_after(part_of_v4, 1));
-      if (threadIdx.x == 0) total_float[0] = part_of_v4;
-    }
-    __syncthreads();
-    const float v4 = total_float[0];
-    for (long v13 = threadIdx.x; v13 < 1000; v13 += blockDim.x) {
-      const float v45 = row_m0[v13];
-      const float v46 = v45 - v4;
-      const float v47 = lax::exp(v46);
-      row_m1[v13] = v47;
-      terms_float[v13] = v47;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v15 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 1000; i += 8) {
-        const float term1 = terms_float[i];
-        part_of_v15 = part_of_v15 + term1;
+      float parts_of_v4[4] = {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF};
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v3 = row_m0[turn].at[k];
+          parts_of_v4[k] = lax::max(parts_of_v4[k], v3);
+        }
       }
-      part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 4);
-      part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 2);
-      part_of_v15 = part_of_v15 + from_lane_after(part_of_v15, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v15;
-    }
-    __syncthreads();
-    const float v15 = total_float[0];
-    __syncthreads();
-    for (long v23 = threadIdx.x; v23 < 1000; v23 += blockDim.x) {
-      const float v48 = row_m1[v23];
-      const float v49 = v48 / v15;
-      row_m2[v23] = v49;
-      const float v25 = -1.0f * v49;
-      terms_float[v23] = v25;
-    }
-    __syncthreads();
-    if (threadIdx.x < 8) {
-      float part_of_v26 = 0.0f;
-      #pragma unroll 8
-      for (long i = threadIdx.x; i < 1000; i += 8) {
-        const float term1 = terms_float[i];
-        part_of_v26 = part_of_v26 + term1;
+      const float v4 = Lanes<32, in_fours>::joined(parts_of_v4, [](float a, float b) { return lax::max(a, b); });
+      float parts_of_v15[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v45 = row_m0[turn].at[k];
+          const float v46 = v45 - v4;
+          const float v47 = lax::exp(v46);
+          row_m1[turn].at[k] = v47;
+          parts_of_v15[k] = parts_of_v15[k] + v47;
+        }
       }
-      part_of_v26 = part_of_v26 + from_lane_after(part_of_v26, 4);
-      part_of_v26 = part_of_v26 + from_lane_after(part_of_v26, 2);
-      part_of_v26 = part_of_v26 + from_lane_after(part_of_v26, 1);
-      if (threadIdx.x == 0) total_float[0] = part_of_v26;
+      const float v15 = Lanes<32, in_fours>::joined(parts_of_v15, [](float a, float b) { return a + b; });
+      float parts_of_v26[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v48 = row_m1[turn].at[k];
+          const float v49 = v48 / v15;
+          row_m2[turn].at[k] = v49;
+          const float v25 = -1.0f * v49;
+          parts_of_v26[k] = parts_of_v26[k] + v25;
+        }
+      }
+      const float v26 = Lanes<32, in_fours>::joined(parts_of_v26, [](float a, float b) { return a + b; });
+      const float v31 = 1.0f + v26;
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        Four<float> four_2;
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          if (!Lanes<32, in_fours>::has(turn, k, 1000)) continue;
+          const float v32 = row_m2[turn].at[k];
+          const float v33 = v31 * v32;
+          four_2.at[k] = v33;
+        }
+        Lanes<32, in_fours>::store(m3, v1 * 1000, turn, 1000, four_2);
+      }
     }
-    __syncthreads();
-    const float v26 = total_float[0];
-    const float v31 = 1.0f + v26;
-    __syncthreads();
-    for (long v29 = threadIdx.x; v29 < 1000; v29 += blockDim.x) {
-      const float v32 = row_m2[v29];
-      const float v33 = v31 * v32;
-      m3[v1 * 1000 + v29] = v33;
-    }
-  }
+  };
+  if (begins_fours(m0) && begins_fours(m3))
+    run(InFours());
+  else
+    run(OneByOne());
 }

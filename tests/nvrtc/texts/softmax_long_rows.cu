@@ -3,22 +3,23 @@
 #include <plait/functions.h>
 #include <plait/lanes.h>
 
-// 3136 steps, by octets
+// 3136 steps, by warps
 extern "C" __global__ void softmax_long_rows0_0(In<float> m0, Out<float> m1) {
-  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 3136u; step += gridDim.x * blockDim.x / 8u) {
+  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 32u; step < 3136u; step += gridDim.x * blockDim.x / 32u) {
     const long v1 = step / 49u;
     const long v2 = step % 49u;
-    float part_of_v5 = -HUGE_VALF;
+    float parts_of_v5[4] = {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF};
     #pragma unroll 8
-    for (long v3 = threadIdx.x & 7u; v3 < 1024; v3 += 8) {
-      const float v4 = m0[v1 * 50257 + v2 * 1024 + v3];
-      part_of_v5 = lax::max(part_of_v5, v4);
+    for (int turn = 0; turn < 8; ++turn) {
+      #pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const long v3 = Lanes<32, false>::index(turn, k);
+        const float v4 = m0[v1 * 50257 + v2 * 1024 + v3];
+        parts_of_v5[k] = lax::max(parts_of_v5[k], v4);
+      }
     }
-    part_of_v5 = lax::max(part_of_v5, from_lane_after(part_of_v5, 4));
-    part_of_v5 = lax::max(part_of_v5, from_lane_after(part_of_v5, 2));
-    part_of_v5 = lax::max(part_of_v5, from_lane_after(part_of_v5, 1));
-    const float v5 = from_first_lane(part_of_v5);
-    if ((threadIdx.x & 7u) == 0) m1[v1 * 50 + v2] = v5;
+    const float v5 = Lanes<32, false>::joined(parts_of_v5, [](float a, float b) { return lax::max(a, b); });
+    if ((threadIdx.x & 31u) == 0) m1[v1 * 50 + v2] = v5;
   }
 }
 
@@ -86,9 +87,9 @@ extern "C" __global__ void softmax_long_rows0_3(Out<float> m2, Out<float> m3) {
   }
 }
 
-// 3136 steps, by octets
+// 3136 steps, by warps
 extern "C" __global__ void softmax_long_rows0_4(In<float> m0, Out<float> m3, Out<float> m4, Out<float> m5) {
-  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 3136u; step += gridDim.x * blockDim.x / 8u) {
+  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 32u; step < 3136u; step += gridDim.x * blockDim.x / 32u) {
     const long v1 = step / 49u;
     const long v104 = step % 49u;
     const float v65 = m3[v1 * 16];
@@ -122,20 +123,21 @@ extern "C" __global__ void softmax_long_rows0_4(In<float> m0, Out<float> m3, Out
     const float v93 = lax::max(v91, v92);
     const float v94 = lax::max(v90, v93);
     const float v95 = lax::max(v87, v94);
-    float part_of_v107 = 0.0f;
+    float parts_of_v107[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll 8
-    for (long v105 = threadIdx.x & 7u; v105 < 1024; v105 += 8) {
-      const float v202 = m0[v1 * 50257 + v104 * 1024 + v105];
-      const float v203 = v202 - v95;
-      const float v204 = lax::exp(v203);
-      m4[v1 * 50257 + v104 * 1024 + v105] = v204;
-      part_of_v107 = part_of_v107 + v204;
+    for (int turn = 0; turn < 8; ++turn) {
+      #pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const long v105 = Lanes<32, false>::index(turn, k);
+        const float v202 = m0[v1 * 50257 + v104 * 1024 + v105];
+        const float v203 = v202 - v95;
+        const float v204 = lax::exp(v203);
+        m4[v1 * 50257 + v104 * 1024 + v105] = v204;
+        parts_of_v107[k] = parts_of_v107[k] + v204;
+      }
     }
-    part_of_v107 = part_of_v107 + from_lane_after(part_of_v107, 4);
-    part_of_v107 = part_of_v107 + from_lane_after(part_of_v107, 2);
-    part_of_v107 = part_of_v107 + from_lane_after(part_of_v107, 1);
-    const float v107 = from_first_lane(part_of_v107);
-    if ((threadIdx.x & 7u) == 0) m5[v1 * 50 + v104] = v107;
+    const float v107 = Lanes<32, false>::joined(parts_of_v107, [](float a, float b) { return a + b; });
+    if ((threadIdx.x & 31u) == 0) m5[v1 * 50 + v104] = v107;
   }
 }
 

@@ -15,7 +15,6 @@ extern "C" __global__ void steady_heat0_0(In<float> m0, Out<float> m2) {
 // once, by all blocks
 extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<float> m3, InOut<float> m4, InOut<float> m5, Out<float> m6, Grid* grid, Out<int> failed, Failure* failure, int call_step) {
   SHARED(float, terms_float, 1024);
-  SHARED(float, total_float, 1);
   const Word word{failed, 2, failure, call_step};
   const long thread = (long)blockIdx.x * blockDim.x + threadIdx.x, threads = (long)gridDim.x * blockDim.x;
   const float v129 = m1[0];
@@ -53,6 +52,7 @@ extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<f
     if (thread == 0) m3[65535] = v30;
     sync_grid(grid);
     for (long v32 = blockIdx.x; v32 < 64; v32 += gridDim.x) {
+      __syncthreads();
       for (long v33 = threadIdx.x; v33 < 1024; v33 += blockDim.x) {
         const float v34 = m3[v32 * 1024 + v33];
         const float v35 = m2[v32 * 1024 + v33];
@@ -61,20 +61,16 @@ extern "C" __global__ void steady_heat0_1(In<float> m1, InOut<float> m2, InOut<f
         terms_float[v33] = v37;
       }
       __syncthreads();
-      if (threadIdx.x < 8) {
-        float part_of_v38 = -HUGE_VALF;
-        #pragma unroll 8
-        for (long i = threadIdx.x; i < 1024; i += 8) {
-          const float term1 = terms_float[i];
-          part_of_v38 = lax::max(part_of_v38, term1);
+      float parts_of_v38[4] = {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF};
+      #pragma unroll 8
+      for (int turn = 0; turn < 8; ++turn) {
+        const auto term1 = Lanes<32, false>::load(terms_float, 0, turn, 1024);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          parts_of_v38[k] = lax::max(parts_of_v38[k], term1.at[k]);
         }
-        part_of_v38 = lax::max(part_of_v38, from_lane_after(part_of_v38, 4));
-        part_of_v38 = lax::max(part_of_v38, from_lane_after(part_of_v38, 2));
-        part_of_v38 = lax::max(part_of_v38, from_lane_after(part_of_v38, 1));
-        if (threadIdx.x == 0) total_float[0] = part_of_v38;
       }
-      __syncthreads();
-      const float v38 = total_float[0];
+      const float v38 = Lanes<32, false>::joined(parts_of_v38, [](float a, float b) { return lax::max(a, b); });
       if (threadIdx.x == 0) m4[v32] = v38;
     }
     sync_grid(grid);

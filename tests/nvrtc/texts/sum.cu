@@ -2,22 +2,30 @@
 #include <plait/kernel.h>
 #include <plait/lanes.h>
 
-// 4096 steps, by octets
+// 4096 steps, by warps
 extern "C" __global__ void sum0_0(In<float> m0, Out<float> m1) {
-  for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 8u; step < 4096u; step += gridDim.x * blockDim.x / 8u) {
-    const long v1 = step;
-    float part_of_v4 = 0.0f;
-    #pragma unroll 8
-    for (long v2 = threadIdx.x & 7u; v2 < 1024; v2 += 8) {
-      const float v3 = m0[v1 * 1024 + v2];
-      part_of_v4 = part_of_v4 + v3;
+  const auto run = [&](auto way) {
+    constexpr bool in_fours = decltype(way)::value;
+    for (unsigned step = (blockIdx.x * blockDim.x + threadIdx.x) / 32u; step < 4096u; step += gridDim.x * blockDim.x / 32u) {
+      const long v1 = step;
+      float parts_of_v4[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      #pragma unroll (in_fours ? 8 : 1)
+      for (int turn = 0; turn < 8; ++turn) {
+        const Four<float> four_v3 = Lanes<32, in_fours>::load(m0, v1 * 1024, turn, 1024);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float v3 = four_v3.at[k];
+          parts_of_v4[k] = parts_of_v4[k] + v3;
+        }
+      }
+      const float v4 = Lanes<32, in_fours>::joined(parts_of_v4, [](float a, float b) { return a + b; });
+      if ((threadIdx.x & 31u) == 0) m1[v1] = v4;
     }
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 4);
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 2);
-    part_of_v4 = part_of_v4 + from_lane_after(part_of_v4, 1);
-    const float v4 = from_first_lane(part_of_v4);
-    if ((threadIdx.x & 7u) == 0) m1[v1] = v4;
-  }
+  };
+  if (begins_fours(m0))
+    run(InFours());
+  else
+    run(OneByOne());
 }
 
 // 2048 steps, by threads
