@@ -17,8 +17,18 @@ void Outcome::read(std::shared_ptr<Outcome> other) {
   if (std::ranges::find(read_, other) == read_.end()) read_.push_back(std::move(other));
 }
 
+Outcome::Told Outcome::is_told() {
+  const std::lock_guard lock(mutex_);
+  if (!is_told_) is_told_ = std::make_shared<std::atomic<bool>>(false);
+  return is_told_;
+}
+
 void Outcome::add_part(const std::shared_ptr<Outcome>& part) {
-  part->is_told_ = is_told_;
+  Told told = is_told();
+  {
+    const std::lock_guard lock(part->mutex_);
+    part->is_told_ = std::move(told);
+  }
   read(part);
 }
 

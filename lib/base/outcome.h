@@ -16,17 +16,14 @@ class Outcome {
  public:
   // Of work that is submitted to the stream, or of what cannot fail by itself, such as a copy.
   enum class Own : std::uint8_t { pending, fine };
-  Outcome(const Stream& stream, Own own)
-      : stream_(stream),
-        is_told_(std::make_shared<std::atomic<bool>>(false)),
-        is_settled_(own == Own::fine) {}
+  Outcome(const Stream& stream, Own own) : stream_(stream), is_settled_(own == Own::fine) {}
   Outcome(const Outcome&) = delete;
 
   void read(std::shared_ptr<Outcome> other);  // before the work is submitted
   // The same, of a part of this work, such as a step of a loop.
   void add_part(const std::shared_ptr<Outcome>& part);
   // Whether a failure of this work is to be told: of all its parts, only the first is.
-  bool is_first_told() noexcept { return !is_told_->exchange(true); }
+  bool is_first_told() { return !is_told()->exchange(true); }
   // How the work itself has ended; the first call counts. Waits for no other stream.
   void settle(std::exception_ptr thrown) noexcept;
   // What has failed of it by now, the work that it read first.
@@ -37,11 +34,13 @@ class Outcome {
   bool is_fine() noexcept;  // for good: nothing that it depends on is open
 
  private:
+  using Told = std::shared_ptr<std::atomic<bool>>;
+  Told is_told();
   bool resolve() noexcept;
 
   const Stream stream_;
-  std::shared_ptr<std::atomic<bool>> is_told_;  // of the whole work
-  std::mutex mutex_;                            // taken before those of what was read
+  std::mutex mutex_;  // taken before those of what was read
+  Told is_told_;      // of the whole work; null: nobody has asked
   bool is_settled_;
   std::exception_ptr thrown_;
   std::vector<std::shared_ptr<Outcome>> read_;  // what is not known to be fine

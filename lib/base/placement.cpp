@@ -125,7 +125,7 @@ void Placement::wait_to_write(const Stream& stream) {
   for (const Use& use : reads_) stream.wait_for(use.stream, use.ticket);
 }
 
-void Placement::note(std::vector<Use>& uses, const Stream& stream) {
+void Placement::note(Uses& uses, const Stream& stream) {
   for (Use& use : uses)
     if (use.stream == stream) {
       use.ticket = stream.ticket();

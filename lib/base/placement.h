@@ -5,6 +5,7 @@
 
 #include "base/outcome.h"
 
+#include <plait/base/inline_vector.h>
 #include <plait/base/source.h>
 #include <plait/base/stream.h>
 
@@ -12,7 +13,6 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <vector>
 
 namespace plait {
 
@@ -35,7 +35,8 @@ class Placement {
     Stream stream;
     std::uint64_t ticket = 0;
   };
-  void note(std::vector<Use>& uses, const Stream& stream);
+  using Uses = InlineVector<Use, 2>;
+  void note(Uses& uses, const Stream& stream);
   void deallocate() noexcept;
 
   // Those of large memory, which are named where memory runs out.
@@ -50,8 +51,8 @@ class Placement {
   const std::size_t bytes_;
   std::function<void()> give_back_;
   std::mutex mutex_;
-  std::vector<Use> reads_;   // since the last write; one for each stream
-  std::vector<Use> writes_;  // that no later one waited for; at first, the allocation itself
+  Uses reads_;   // since the last write; one for each stream
+  Uses writes_;  // that no later one waited for; at first, the allocation itself
   std::shared_ptr<Outcome> written_by_;  // null: by what cannot have failed
   Source asked_in_;                      // where it is named
   Placement *previous_ = nullptr, *next_ = nullptr;

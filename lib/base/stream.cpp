@@ -19,7 +19,7 @@ namespace plait {
 namespace {
 
 constexpr std::chrono::milliseconds slice{50};  // of a wait, between interrupt checks
-constexpr std::size_t few_kept = 32;            // are not asked whether they are done
+constexpr std::size_t few_kept = 32;            // between marks; not asked whether they are done
 constexpr std::size_t most_kept = 1024;
 constexpr std::size_t most_failures = 16;  // that nobody has been told of
 
@@ -75,6 +75,7 @@ struct Stream::Queue {
     std::shared_ptr<const Work> work;
   };
   std::deque<Kept> kept;  // in the order of tickets
+  std::size_t kept_since_mark = 0;
   struct Failure {
     std::uint64_t ticket;
     std::exception_ptr thrown;
@@ -126,12 +127,14 @@ Stream Stream::current(Device device) {
   refuse_if_unusable(device, *driver_of(device.kind));
   for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)
     if (scope->device() == device) return *scope;
+  static thread_local Stream last;  // that of the device which this thread has asked for last
+  if (last.queue_ && last.queue_->device == device) return last;
   static std::mutex& mutex = *new std::mutex;
   static auto& own = *new std::map<std::pair<Device::Kind, int>, Stream>;
   const std::lock_guard lock(mutex);
   Stream& stream = own[{device.kind, device.index}];
   if (stream.is_host()) stream = make(device);
-  return stream;
+  return last = stream;
 }
 
 Device Stream::device() const { return queue_ ? queue_->device : Device{}; }
@@ -174,7 +177,9 @@ void Stream::keep(std::shared_ptr<const Work> work) const {
   {
     const std::lock_guard lock(queue_->mutex);
     queue_->kept.push_back({queue_->marked + 1, std::move(work)});
-    if (queue_->kept.size() < few_kept) return;
+    // A mark costs as much as starting a kernel.
+    if (++queue_->kept_since_mark < few_kept) return;
+    queue_->kept_since_mark = 0;
     queue_->set_mark(queue_->marked + 1);
     if (queue_->kept.size() >= most_kept) oldest = queue_->kept.front().ticket;
   }

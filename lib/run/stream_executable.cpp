@@ -46,6 +46,7 @@ class StreamExecutable final : public Planned,
         if (step.kernel->writes_on_host(i) && !is_handle(step.outputs[i]))
           needs.host_outputs.push_back(i);
       needs_.push_back(std::move(needs));
+      can_fail_ |= step.kernel->can_fail();
     }
     find_parts();
   }
@@ -144,15 +145,19 @@ class StreamExecutable final : public Planned,
   struct Submitted final : Stoppable {
     Submitted(const StreamExecutable& of, const Stream& stream)
         : executable(of.shared_from_this()),
-          word(std::make_shared<const Staging>(of.device_, sizeof(Failure))),
+          word(of.can_fail_ ? std::make_shared<const Staging>(of.device_, sizeof(Failure))
+                            : nullptr),
           scopes(SavedScopes::of_this_thread()),
-          outcome(std::make_shared<Outcome>(stream, Outcome::Own::pending)) {
-      std::memset(word->data(), 0, sizeof(Failure));
+          outcome(std::make_shared<Outcome>(
+              stream, of.can_fail_ ? Outcome::Own::pending : Outcome::Own::fine)) {
+      if (word) std::memset(word->data(), 0, sizeof(Failure));
     }
     ~Submitted() override { outcome->settle({}); }  // where nobody has asked
-    Failure* failure_word() const { return static_cast<Failure*>(word->data()); }
+    // Null where no step can fail: none goes on for long then, either.
+    Failure* failure_word() const { return word ? static_cast<Failure*>(word->data()) : nullptr; }
     // Only what reads its results says later that it has stopped: whoever interrupts it knows.
     void stop() const noexcept override {
+      if (!word) return;
       ask_to_stop(*failure_word());
       (void)outcome->is_first_told();
     }
@@ -171,6 +176,7 @@ class StreamExecutable final : public Planned,
       if (thrown) std::rethrow_exception(thrown);
     }
     std::exception_ptr own_failure() const {
+      if (!word) return {};
       Failure found;
       std::memcpy(&found, word->data(), sizeof found);
       if (found.step == 0) return {};
@@ -199,7 +205,9 @@ class StreamExecutable final : public Planned,
           stream(stream),
           submitted(std::make_shared<Submitted>(executable, stream)),
           scope(part_of_enclosing(submitted->outcome)),
-          arena(Storage::allocate(std::size_t(executable.plan_.arena_bytes), stream)),
+          arena(executable.plan_.arena_bytes > 0
+                    ? Storage::allocate(std::size_t(executable.plan_.arena_bytes), stream)
+                    : Storage()),
           handles(executable.plan_.num_handles),
           frame(executable.spare_.exchange(nullptr, std::memory_order_acquire)) {
       if (!frame) frame.reset(new CallFrame(executable.plan_));
@@ -217,7 +225,7 @@ class StreamExecutable final : public Planned,
       // What holds functions of the user's is not released by whoever waits.
       if (!executable.has_host_calls())
         stream.keep(std::move(submitted));
-      else if (!is_done)
+      else if (!is_done && submitted->word)
         stream.keep(submitted->word);
     }
     Call(const Call&) = delete;
@@ -418,6 +426,7 @@ class StreamExecutable final : public Planned,
   }
 
   const Device device_;
+  bool can_fail_ = false;     // whether any step can
   std::vector<Needs> needs_;  // by step
   std::vector<Part> parts_;
   mutable std::atomic<CallFrame*> spare_{nullptr};
