@@ -33,6 +33,7 @@ QUICK = (
     "running_reductions",
     "long_running_reductions",
     "long_rows_gone_through_several_times",
+    "sums_of_the_same_bits",
     "neighbours_at_once",
     "indices_outside",
     "sequences_of_unequal_lengths",
