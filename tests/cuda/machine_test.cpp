@@ -107,6 +107,19 @@ extern "C" __global__ void kernel(In<float> m0, Out<float> m1, Grid* grid, int n
     atomicAdd(&m1[0], m0[i]);
 })";
 
+// Octets meet, each for itself, before their warp does.
+const std::string warp_of_octets = R"(
+extern "C" __global__ void kernel(In<float> m0, Out<float> m1, Grid* grid, int n) {
+  SHARED(float, first, 64);
+  SHARED(float, second, 64);
+  const int i = threadIdx.x;
+  first[i] = m0[i];
+  __syncwarp(0xffu << (i & 24u));
+  second[i] = first[i ^ 7];
+  __syncwarp();
+  m1[i] = second[i ^ 31];
+})";
+
 // Each block takes what its neighbour left.
 const std::string grid_rotation = R"(
 extern "C" __global__ void kernel(In<float> m0, Out<float> m1, Grid* grid, int n) {
@@ -231,6 +244,19 @@ TEST_CASE("octets of lanes") {
   const Found found = run(halves, sizes, ramp(80), 10, 1);
   CHECK(found.error == "");
   CHECK(std::ranges::all_of(found.values, [](float x) { return x != x; }));
+}
+
+TEST_CASE("some lanes may meet while others wait for all of them") {
+  std::vector<float> expected;
+  for (int i = 0; i < 64; ++i) expected.push_back(ramp(64)[std::size_t(i ^ 24)]);
+  check_right(warp_of_octets, {1, 64}, ramp(64), expected);
+  const auto wrong = [&](const std::string& was, const std::string& error) {
+    check_wrong(mutant(warp_of_octets, was, ""), {1, 64}, ramp(64), 64, error);
+  };
+  wrong("__syncwarp(0xffu << (i & 24u));", "");
+  wrong("__syncwarp();", "");
+  check_wrong(mutant(warp_of_octets, "__syncwarp();", "if (i != 9) __syncwarp();"), {1, 64},
+              ramp(64), 64, "");
 }
 
 TEST_CASE("atomics") {

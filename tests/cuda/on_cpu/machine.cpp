@@ -47,6 +47,13 @@ struct Warp {
     Site site;
   } lanes[warp_size];
   std::uint64_t results[warp_size];
+  // Meetings of some lanes may be on their way while others are at a larger one.
+  unsigned waiting_for(unsigned mask) const {
+    unsigned who = 0;
+    for (unsigned lane = 0; lane < warp_size; ++lane)
+      if ((waiting >> lane & 1) != 0 && lanes[lane].mask == mask) who |= 1u << lane;
+    return who;
+  }
   // [i][j]: until when lane i knows what lane j did. Valid once lanes met.
   bool have_met = false;
   std::uint32_t known[warp_size][warp_size];
@@ -388,7 +395,7 @@ void Runner::end_thread() {
   warp.exited |= 1u << thread.index % warp_size;
   for (unsigned lane = 0; warp.waiting != 0 && lane < warp_size; ++lane) {
     const unsigned mask = warp.lanes[lane].mask;
-    if ((warp.waiting >> lane & 1) != 0 && (mask & ~warp.exited & ~warp.waiting) == 0)
+    if ((warp.waiting >> lane & 1) != 0 && (mask & ~warp.exited & ~warp.waiting_for(mask)) == 0)
       end_warp_meeting(thread, mask);
   }
   if (block.waiting > 0 && block.waiting == block.alive) end_block_meeting(block);
@@ -452,7 +459,8 @@ std::uint64_t Runner::meet(Meeting meeting, unsigned mask, std::uint64_t value, 
   for (unsigned other = 0; warp.waiting != 0 && other < warp_size; ++other) {
     if ((warp.waiting >> other & 1) == 0) continue;
     const Warp::Lane& there = warp.lanes[other];
-    if ((mask >> other & 1) == 0 && (there.mask >> lane & 1) == 0) continue;
+    // Who does not wait for the other may come to it later.
+    if ((mask >> other & 1) == 0 || (there.mask >> lane & 1) == 0) continue;
     if (there.mask != mask || there.meeting != meeting || !is_same(there.site, site))
       fault(launch_failed, "meets lanes " + hex(mask) + " at " + at(site) + ", where lane " +
                                std::to_string(other) + " waits for " + hex(there.mask) + " at " +
@@ -462,7 +470,7 @@ std::uint64_t Runner::meet(Meeting meeting, unsigned mask, std::uint64_t value, 
   warp.waiting |= 1u << lane;
   thread.wait = Wait::warp;
   thread.site = site;
-  if ((mask & ~warp.exited & ~warp.waiting) == 0) end_warp_meeting(thread, mask);
+  if ((mask & ~warp.exited & ~warp.waiting_for(mask)) == 0) end_warp_meeting(thread, mask);
   give_turn();
   return warp.results[lane];
 }
@@ -490,7 +498,7 @@ int source_of(const Warp::Lane& lane, int self) {
 void Runner::end_warp_meeting(Thread& of, unsigned mask) {
   Warp& warp = warp_of(of);
   Thread* const threads = &of - of.index % warp_size;
-  const unsigned who = mask & warp.waiting;
+  const unsigned who = mask & warp.waiting_for(mask);
   std::uint64_t ballot = 0;
   for (unsigned i = 0; i < warp_size; ++i)
     if ((who >> i & 1) != 0) ballot |= (warp.lanes[i].value & 1) << i;
