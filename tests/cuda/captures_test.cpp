@@ -209,6 +209,18 @@ TEST_CASE("single calls fail while programs are captured, change and are replaye
   CHECK(loaded().standin_live("graph exec") == execs);
 }
 
+// A mark costs as much as starting a kernel.
+TEST_CASE("calls that nobody waits for set few marks") {
+  const OnGpu program(sorted_sums);
+  const Array input = device_put(ramp(64, 0.1), gpu());
+  for (int i = 0; i < 10; ++i) (void)program.there(input);
+  Stream::current(gpu()).synchronize();
+  const long before = loaded().standin_calls_of("cuStreamWriteValue64");
+  for (int i = 0; i < 200; ++i) (void)program.there(input);
+  CHECK(loaded().standin_calls_of("cuStreamWriteValue64") - before < 20);
+  check_near(program.there(input), program.here(ramp(64, 0.1)));
+}
+
 TEST_CASE("two threads call one captured program") {
   for (unsigned seed = 1; seed < 5; ++seed) {
     loaded().standin_set_seed(seed);

@@ -205,12 +205,13 @@ Device place(const JitState& state, const JitEntry& entry, Arrays& arrays) {
   return *state.device;
 }
 
-// Whether all inputs lie on one device by name, where jit runs: then nothing moves.
+// Whether all inputs lie on one device by name, where jit runs: then nothing moves. Of stacks, only
+// the handles are known here.
 bool are_settled(const JitState& state, const Arrays& arrays) {
   const Device device = state.device ? *state.device : buffer_of(arrays[0]).device();
   return std::all_of(arrays.begin(), arrays.end(), [&](const Array& array) {
     const Buffer& buffer = buffer_of(array);
-    return buffer.device() == device && !buffer.is_free();
+    return buffer.device() == device && !buffer.is_free() && array.aval().stack == 0;
   });
 }
 
