@@ -601,3 +601,23 @@ def test_info_says_which_devices_there_are():
         for name, reason in plait._plait.missing_backends():
             if name == "cuda":
                 assert line.endswith(f"; cuda: {reason}")
+
+
+@each_device
+def test_elements_and_views_of_large_arrays(device):
+    host = np.arange(64 * 32, dtype="f4").reshape(64, 32)
+    x = there(host, device)
+    element = x[3, 5]
+    assert element.device == device and float(element) == host[3, 5]
+    assert float(x[0, 0] + x[-1, -1]) == host[-1, -1]
+    row = x[7]
+    x[7, 2] = 100.0
+    x[9] += 1.0
+    host[7, 2] = 100.0
+    host[9] += 1.0
+    np.testing.assert_array_equal(np.asarray(x), host)
+    np.testing.assert_array_equal(np.asarray(row), host[7])
+    assert float(element) == host[3, 5]
+    x[::2, 1:3] *= 2.0
+    host[::2, 1:3] *= 2.0
+    np.testing.assert_array_equal(np.asarray(x), host)

@@ -328,7 +328,7 @@ PyObject* wrap_item(PyObject* base, Subscripts subscripts, Array array) {
     constexpr std::size_t many = 4096;
     const Buffer& buffer = static_cast<const ConcreteNode*>(array.node())->buffer;
     if (buffer.storage().bytes() > many)
-      array = make_concrete(array.aval(), Buffer::copy_of(buffer.view()));
+      array = make_concrete(array.aval(), buffer.copy());
   }
   return wrap(std::move(array));
 }
