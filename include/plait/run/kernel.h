@@ -33,9 +33,9 @@ class Kernel {
   virtual ~Kernel() = default;
   // Submits the work of a call to the launch's stream. inputs and outputs are the group's, in
   // order, as memory of the stream's device; inputs may have any strides, outputs are dense.
-  // scratch points to scratch_bytes() bytes, 64-byte aligned. On the CPU the work is done, or an
-  // error was thrown, when this returns. On a device the spans are free again then; the memory once
-  // the stream has come past the work.
+  // scratch points to scratch_bytes() bytes, at a multiple of 64 bytes on the CPU and of 256 on
+  // devices. On the CPU the work is done, or an error was thrown, when this returns. On a device
+  // the spans are free again then; the memory once the stream has come past the work.
   virtual void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
                        const Launch& launch) const = 0;
   // On a device: operands that it reads, and results that it writes, in memory of the host. The
