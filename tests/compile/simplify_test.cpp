@@ -160,6 +160,18 @@ TEST_CASE("every law of algebra has a program here, which it shortens without ch
   }
 }
 
+TEST_CASE("a scatter of whole arrays stays, whose rows have no elements") {
+  const Jaxpr program = make_jaxpr(
+                            [](const Array& x) {
+                              const Array rows = lax::full({2, 0}, 0, DType::int32);
+                              return lax::scatter(x, rows, lax::full({2, 3, 4}, 1, DType::float32),
+                                                  lax::IndexDimensions{}, lax::ScatterKind::add);
+                            },
+                            awkward(DType::float32))
+                            .jaxpr;
+  CHECK(names(simplified(program)).find("scatter") != std::string::npos);
+}
+
 TEST_CASE("x + 0 stays, because it turns -0 into 0") {
   const Aval aval{{3}, DType::float32};
   const Jaxpr program =

@@ -272,7 +272,10 @@ Replacement concatenate_with_nothing(const Peephole& e) {
   return e.program.add(e.primitive, std::move(others), e.params, e.source);
 }
 Replacement update_of_nothing(const Peephole& e) {
-  if (!has_no_elements(e.avals[1])) return std::nullopt;  // of scatter, the rows
+  // Rows that say where nothing is scattered are still to be checked.
+  if (!std::all_of(e.avals.begin() + 1, e.avals.begin() + (e.primitive == scatter_p ? 3 : 2),
+                   has_no_elements))
+    return std::nullopt;
   return same_as(e.inputs[0]);
 }
 
