@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/kernel.h>
+
 #include <bit>
 #include <cstdint>
 
