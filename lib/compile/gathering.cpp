@@ -3,26 +3,28 @@
 #include "compile/gathering.h"
 
 #include <utility>
-#include <vector>
 
 namespace plait::compile_passes {
 namespace {
 
-thread_local int depth = 0;
-thread_local std::vector<std::function<void()>> gathered;
+// A pointer: what a thread destroys when it ends is registered, and that dies without memory.
+thread_local Gathering* outermost = nullptr;
 
 }  // namespace
 
-Gathering::Gathering() { ++depth; }
+Gathering::Gathering() {
+  if (!outermost) outermost = this;
+}
 
 Gathering::~Gathering() {
-  if (--depth > 0) return;
-  for (const auto& begin : std::exchange(gathered, {})) begin();
+  if (outermost != this) return;
+  outermost = nullptr;
+  for (const auto& begin : gathered_) begin();
 }
 
 void Gathering::at_end(std::function<void()> begin) {
-  if (depth == 0) return begin();
-  gathered.push_back(std::move(begin));
+  if (!outermost) return begin();
+  outermost->gathered_.push_back(std::move(begin));
 }
 
 }  // namespace plait::compile_passes

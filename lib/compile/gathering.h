@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 namespace plait::compile_passes {
 
@@ -18,6 +19,9 @@ class Gathering {
   // Calls it when the outermost one of this thread ends; at once where there is none. It does not
   // throw.
   static void at_end(std::function<void()> begin);
+
+ private:
+  std::vector<std::function<void()>> gathered_;  // of the outermost one
 };
 
 }  // namespace plait::compile_passes
