@@ -3,9 +3,7 @@
 #include "copies.h"
 
 namespace plait::cuda {
-namespace {
-
-const char* type_of(std::size_t bytes) {
+const char* word_text(std::size_t bytes) {
   switch (bytes) {
     case 1:
       return "unsigned char";
@@ -20,11 +18,9 @@ const char* type_of(std::size_t bytes) {
   }
 }
 
-}  // namespace
-
 // Every parameter is a number or an address: a dimension has three.
 std::string text_of_copy(std::size_t bytes, bool is_wide) {
-  const std::string type = type_of(bytes), index = is_wide ? "long" : "unsigned";
+  const std::string type = word_text(bytes), index = is_wide ? "long" : "unsigned";
   std::string parameters, lists;
   for (const char* list : {"sizes", "from_strides", "to_strides"}) {
     std::string values;

@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "codegen/walk.h"
+#include "copies.h"
 
 namespace plait::cuda {
 namespace {
@@ -86,18 +87,8 @@ std::int64_t Sorting::room_bytes() const {
 }
 
 const char* word_text(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return "unsigned char";
-    case 2:
-      return "unsigned short";
-    case 4:
-      return "unsigned";
-    case 8:
-      return "unsigned long";
-    default:
-      throw InternalError("a sort of elements of another size");
-  }
+  if (size_of(dtype) > 8) throw InternalError("a sort of elements of another size");
+  return word_text(std::size_t(size_of(dtype)));
 }
 
 std::string sort_text(const Sorting& sorting) {
