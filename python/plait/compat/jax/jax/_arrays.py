@@ -1,0 +1,206 @@
+"""The types of JAX's values over plait's: jax.Array is plait's Array, and a Tracer is one that is traced.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import numpy as np
+
+import plait
+from plait import _plait
+
+from jax._doors import refuse
+
+Array = plait.Array
+ShapeDtypeStruct = plait.ShapeDtypeStruct
+
+
+class _TracerType(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Array) and not _plait.is_concrete(instance)
+
+
+class Tracer(metaclass=_TracerType):
+    """The type of arrays inside transforms; concrete arrays are no instances of it."""
+
+
+def typeof(x):
+    """The type of a value: shape, dtype, and whether the dtype is weak."""
+    return _plait.aval_of(getattr(x, "__jax_array__", lambda: x)())
+
+
+# --- Devices -------------------------------------------------------------------------------------
+
+
+class Device:
+    """A device of plait under JAX's attributes."""
+
+    process_index = host_id = task_id = 0
+
+    def __init__(self, device):
+        self._device = device
+        self.platform = device.platform
+        self.id = self.local_hardware_id = device.id
+        self.device_kind = self.platform
+        self.client = self
+
+    @property
+    def platform_version(self):
+        return plait.__version__
+
+    def memory_stats(self):
+        return None
+
+    def __eq__(self, other):
+        return isinstance(other, Device) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
+    def __str__(self):
+        return str(self._device)
+
+    def __repr__(self):
+        return f"{self.platform.capitalize()}Device(id={self.id})"
+
+
+def devices(backend=None):
+    """The devices of this process, those of one platform with backend."""
+    every = [Device(device) for device in plait.devices()]
+    wanted = backend if backend is not None else default_backend()
+    found = [device for device in every if device.platform == {"gpu": "cuda"}.get(wanted, wanted)]
+    if not found:
+        raise RuntimeError(
+            f"plait's drop-in for JAX has no backend {backend!r}: there are {sorted({d.platform for d in every})}"
+        )
+    return found
+
+
+def local_devices(process_index=None, backend=None, host_id=None):
+    """The devices of this process."""
+    return devices(backend)
+
+
+def default_backend():
+    """The platform of the device on which new arrays lie."""
+    return str(_plait.current_device()).partition(":")[0]
+
+
+def device_count(backend=None):
+    return len(devices(backend))
+
+
+local_device_count = device_count
+
+
+def process_count(backend=None):
+    return 1
+
+
+def process_index(backend=None):
+    return 0
+
+
+host_count, host_id = process_count, process_index
+
+
+def process_indices(backend=None):
+    return [0]
+
+
+def device_of(device):
+    """The name of a device, given as JAX's devices and shardings are."""
+    if device is None:
+        return None
+    device = getattr(device, "_single", device)
+    if isinstance(device, (Device, str, plait.Device)):
+        return str(device)
+    refuse("jax.device_put", f"{device!r:.60} is no single device", "give one of jax.devices()")
+
+
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """x, a tree of arrays and numbers, as arrays on a device."""
+    from jax._dtypes import converted
+
+    name = device_of(device)
+    leaves, structure = _plait.flatten(x)
+    arrays = [converted(leaf) for leaf in leaves]
+    return _plait.unflatten(
+        structure, [plait.device_put(a, name) for a in arrays] if name else arrays
+    )
+
+
+def block_until_ready(x):
+    """x, a tree, once its arrays are computed."""
+    leaves, _ = _plait.flatten(x)
+    for leaf in leaves:
+        getattr(leaf, "block_until_ready", lambda: None)()
+    return x
+
+
+def copy_to_host_async(x):
+    """x, a tree: arrays of the CPU are there already."""
+    return x
+
+
+# --- Attributes of JAX's arrays that plait's arrays have not ---------------------------------------
+
+
+class _Shard:
+    """The only part of an array: itself."""
+
+    replica_id = 0
+
+    def __init__(self, array):
+        self.data, self.index = array, (slice(None),) * array.ndim
+        self.device = next(iter(_devices(array)))
+
+
+def _devices(array):
+    name = str(array.device)
+    return {next((d for d in map(Device, plait.devices()) if str(d) == name), devices()[0])}
+
+
+def _sharding(array):
+    from jax.sharding import SingleDeviceSharding
+
+    return SingleDeviceSharding(next(iter(_devices(array))))
+
+
+def _view(array, dtype=None, type=None):
+    """The bytes of an array under another dtype."""
+    return array if dtype is None else plait.lax.bitcast_convert_type(array, dtype)
+
+
+def _to_device(array, device, *, stream=None):
+    return device_put(array, device)
+
+
+def _choose(array, choices, out=None, mode="raise"):
+    return plait.numpy.choose(array, choices, mode=mode)
+
+
+_ATTRIBUTES = {
+    "sharding": property(_sharding),
+    "devices": _devices,
+    "committed": property(lambda array: False),
+    "is_fully_addressable": property(lambda array: True),
+    "is_fully_replicated": property(lambda array: True),
+    "addressable_shards": property(lambda array: [_Shard(array)]),
+    "global_shards": property(lambda array: [_Shard(array)]),
+    "addressable_data": lambda array, index: array,
+    "copy_to_host_async": lambda array: None,
+    "is_deleted": lambda array: False,
+    "on_device_size_in_bytes": lambda array: array.nbytes,
+    "to_device": _to_device,
+    "view": _view,
+    "choose": _choose,
+    "tobytes": lambda array: np.asarray(array).tobytes(),
+    "flat": property(lambda array: array.reshape(-1)),
+}
+
+
+def add_attributes():
+    """Gives plait's Array the attributes of JAX's that it has not; part of `import jax`."""
+    for name, value in _ATTRIBUTES.items():
+        if not hasattr(Array, name):
+            setattr(Array, name, value)

@@ -1,0 +1,219 @@
+"""jax.extend.core.Primitive over plait's: primitives that libraries make, with their rules from jax.interpreters.
+
+A primitive without a rule for tracing runs its implementation, or the function that was given to lower it. Parameters
+of any kind travel as one: an object that plait compares by identity.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import plait
+from plait import _extend, _plait
+
+from jax._doors import refuse
+
+# The tables that libraries fill: rules by primitive.
+primitive_jvps: dict = {}
+primitive_transposes: dict = {}
+primitive_batchers: dict = {}
+axis_primitive_batchers: dict = {}
+fancy_primitive_batchers: dict = {}
+lowerings: dict = {}
+# Primitives that cannot be named like another's.
+_names: dict[str, int] = {}
+
+
+class Zero:
+    """A tangent or cotangent that is zero, by its type."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def instantiate(self):
+        return plait.numpy.zeros(self.aval.shape, self.aval.dtype)
+
+    @staticmethod
+    def from_primal_value(value):
+        return Zero(_plait.aval_of(value))
+
+
+class UndefinedPrimal:
+    """An input of a transpose rule that is linear, by its type."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+def instantiate_zeros(tangent):
+    return tangent.instantiate() if isinstance(tangent, Zero) else tangent
+
+
+class _Params:
+    """Parameters of an equation, as one function-like value."""
+
+    __name__ = "params"
+
+    def __init__(self, values):
+        self.values = values
+
+    def __call__(self):
+        return self.values
+
+
+class Primitive:
+    """An operation by name, whose rules are functions."""
+
+    multiple_results = False
+    call_primitive = map_primitive = False
+
+    def __init__(self, name):
+        self.name = name
+        self._impl = self._abstract = self._registered = None
+
+    def def_impl(self, impl):
+        self._impl = impl
+        return impl
+
+    def def_abstract_eval(self, rule):
+        self._abstract = rule
+        return rule
+
+    def def_effectful_abstract_eval(self, rule):
+        self._abstract = lambda *avals, **params: rule(*avals, **params)[0]
+        return rule
+
+    def def_custom_bind(self, bind):
+        self.bind = bind
+        return bind
+
+    @property
+    def impl(self):
+        return self._impl
+
+    def abstract_eval(self, *avals, **params):
+        return self._abstract(*avals, **params), set()
+
+    def bind(self, *args, **params):
+        """The results for these arguments: by the implementation, or as an equation of a program."""
+        arrays = [_plait.to_array(arg, self.name) for arg in args]
+        if (
+            not _plait.is_tracing()
+            and self._impl is not None
+            and all(map(_plait.is_concrete, arrays))
+        ):
+            return self._impl(*args, **params)
+        if self._registered is None:
+            self._register()
+        results = _plait.bind(self._registered, *arrays, params=_Params(params))
+        return (
+            list(results)
+            if self.multiple_results and isinstance(results, (tuple, list))
+            else ([results] if self.multiple_results else results)
+        )
+
+    bind_with_trace = None
+
+    def __repr__(self):
+        return self.name
+
+    # --- plait's rules from JAX's ---
+
+    def _register(self):
+        count = _names[self.name] = _names.get(self.name, 0) + 1
+        name = f"jax_{self.name}" + (f"_{count}" if count > 1 else "")
+        primitive = _extend.Primitive(name, f"The primitive {self.name} of a library for JAX.")
+        listed = (lambda found: list(found)) if self.multiple_results else (lambda found: [found])
+
+        def run(*arrays, params):
+            function = lowerings.get(self) or self._impl
+            if function is None:
+                refuse(self.name, "it has neither an implementation nor a function that lowers it")
+            return listed(function(*arrays, **params()))
+
+        def abstract(*avals, params):
+            return listed(self._abstract(*avals, **params()))
+
+        primitive.decompose(run)
+        if self._abstract is not None:
+            primitive.abstract(abstract)
+        if self in primitive_jvps:
+            primitive.jvp(self._jvp)
+        if self in primitive_transposes:
+            primitive.transpose(self._transpose)
+        if (
+            self in primitive_batchers
+            or self in axis_primitive_batchers
+            or self in fancy_primitive_batchers
+        ):
+            primitive.batch(self._batch)
+        self._registered = name
+
+    def _jvp(self, primals, tangents, outputs, params):
+        _, found = primitive_jvps[self](tuple(primals), tuple(tangents), **params())
+        found = found if self.multiple_results else [found]
+        return [None if isinstance(t, Zero) or t is None else t for t in found]
+
+    def _transpose(self, cotangents, inputs, params):
+        given = [
+            UndefinedPrimal(each) if isinstance(each, plait.ShapeDtypeStruct) else each
+            for each in inputs
+        ]
+        cotangents = list(cotangents) if self.multiple_results else cotangents[0]
+        found = primitive_transposes[self](cotangents, *given, **params())
+        return [None if isinstance(ct, Zero) or ct is None or ct is Zero else ct for ct in found]
+
+    def _batch(self, size, arrays, axes, params):
+        if self in primitive_batchers:
+            outputs, dims = primitive_batchers[self](tuple(arrays), tuple(axes), **params())
+        else:
+            rule = fancy_primitive_batchers.get(self) or axis_primitive_batchers[self]
+            outputs, dims = rule(AxisData(size), tuple(arrays), tuple(axes), **params())
+        outputs = list(outputs) if self.multiple_results else [outputs]
+        dims = list(dims) if self.multiple_results else [dims]
+        return outputs, dims
+
+
+class AxisData:
+    """The axis of a vmap: its size; it has no name."""
+
+    name = spmd_name = None
+    explicit_mesh_axis = None
+
+    def __init__(self, size):
+        self.size = size
+
+
+class _Existing(Primitive):
+    """A primitive of plait under JAX's interface; its parameters are plait's."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self._registered = name
+
+    def bind(self, *args, **params):
+        return _plait.bind(self._registered, *args, **params)
+
+
+# Primitives of JAX that plait names differently.
+_THERE = {
+    "convert_element_type": "cast",
+    "bitcast_convert_type": "bitcast",
+    "select_n": "select",
+    "custom_jvp_call": "custom_derivative",
+    "custom_vjp_call": "custom_derivative",
+    "remat": "checkpoint",
+    "jit": "call",
+    "closed_call": "call",
+    "reduce_and": "reduce_all",
+    "reduce_or": "reduce_any",
+}
+_existing: dict[str, _Existing] = {}
+
+
+def existing(name):
+    """JAX's primitive of this name, if plait has it."""
+    there = _THERE.get(name, name)
+    if name not in _existing:
+        if not _plait.has_primitive(there):
+            return None
+        _existing[name] = _Existing(there)
+    return _existing[name]

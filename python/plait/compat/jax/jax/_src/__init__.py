@@ -1,0 +1,11 @@
+"""Those private modules of JAX that public libraries import.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from jax._doors import lacking
+
+__getattr__ = lacking(
+    __name__,
+    "ad_util callback compiler core custom_derivatives dispatch dtypes flatten_util traceback_util tree_util util".split(),
+)

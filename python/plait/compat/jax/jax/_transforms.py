@@ -1,0 +1,224 @@
+"""JAX's transforms over plait's, with JAX's options and their defaults.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import contextlib
+import functools
+
+import plait
+from plait import _plait
+from plait._plait import flatten, unflatten
+
+from jax._doors import refuse, refuse_options
+
+_missing = object()
+# Transforms whose arguments are JAX's as they are.
+hessian, jacfwd, jvp, linear_transpose, vjp = (
+    plait.hessian,
+    plait.jacfwd,
+    plait.jvp,
+    plait.linear_transpose,
+    plait.vjp,
+)
+linearize = plait.linearize
+named_scope = plait.named_scope
+checkpoint_policies = plait.checkpoint_policies
+
+
+def jit(
+    fun=_missing,
+    /,
+    *,
+    in_shardings=None,
+    out_shardings=None,
+    static_argnums=None,
+    static_argnames=None,
+    donate_argnums=None,
+    donate_argnames=None,
+    keep_unused=False,
+    device=None,
+    backend=None,
+    inline=False,
+    compiler_options=None,
+    abstracted_axes=None,
+):
+    """plait.jit. Shardings are of one device, and say nothing."""
+    refuse_options("jax.jit", compiler_options=compiler_options, abstracted_axes=abstracted_axes)
+    options = {
+        "static_argnums": () if static_argnums is None else static_argnums,
+        "static_argnames": () if static_argnames is None else static_argnames,
+        "donate_argnums": () if donate_argnums is None else donate_argnums,
+        "donate_argnames": () if donate_argnames is None else donate_argnames,
+    }
+    if fun is _missing:
+        return functools.partial(plait.jit, **options)
+    return plait.jit(fun, **options)
+
+
+def vmap(
+    fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False
+):
+    """plait.vmap; a list as in_axes is a tuple."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    return plait.vmap(fun, in_axes, out_axes, axis_name=axis_name, axis_size=axis_size)
+
+
+def pmap(fun, axis_name=None, *args, **kwargs):
+    """Not here: it runs a function on several devices."""
+    refuse("jax.pmap", "programs of plait's drop-in run on one device", "use jax.vmap, or jax.jit")
+
+
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+    return plait.grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def value_and_grad(
+    fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()
+):
+    return plait.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    return plait.jacrev(fun, argnums, has_aux, holomorphic, allow_int)
+
+
+jacobian = jacrev
+
+
+def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
+    """Two functions: one gives fun's value and its pullback, the other applies the pullback to a cotangent."""
+
+    def forward(*args, **kwargs):
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+        def of_wrt(*wrt):
+            every = list(args)
+            for number, value in zip(numbers, wrt):
+                every[number] = value
+            return fun(*every, **kwargs)
+
+        return plait.vjp(of_wrt, *(args[number] for number in numbers), has_aux=has_aux)
+
+    def backward(pullback, cotangent):
+        found = pullback(cotangent)
+        return found[0] if isinstance(argnums, int) else found
+
+    return (jit(forward), jit(backward)) if jitted else (forward, backward)
+
+
+def checkpoint(
+    fun=_missing,
+    *,
+    prevent_cse=True,
+    policy=None,
+    static_argnums=(),
+    static_argnames=(),
+    concrete=False,
+):
+    """plait.checkpoint: derivatives recompute what fun computes."""
+    if fun is _missing:
+        return functools.partial(checkpoint, policy=policy, static_argnums=static_argnums)
+    return plait.checkpoint(fun, policy=policy, static_argnums=static_argnums)
+
+
+remat = checkpoint
+
+
+def eval_shape(fun, *args, **kwargs):
+    """The tree of shapes and dtypes of fun's result. Arguments are arrays, numbers, or what has a shape and a dtype."""
+    leaves, structure = flatten((args, kwargs))
+    leaves = [
+        leaf
+        if isinstance(leaf, (plait.Array, plait.ShapeDtypeStruct)) or not hasattr(leaf, "shape")
+        else plait.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+        for leaf in leaves
+    ]
+    args, kwargs = unflatten(structure, leaves)
+    return plait.eval_shape(fun, *args, **kwargs)
+
+
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
+    refuse_options("jax.make_jaxpr", axis_env=axis_env or None)
+    return plait.make_jaxpr(fun, static_argnums, return_shape=return_shape)
+
+
+def named_call(fun, *, name=None):
+    """fun, whose equations carry a name."""
+    name = name or getattr(fun, "__name__", "fun")
+
+    @functools.wraps(fun)
+    def named(*args, **kwargs):
+        with plait.named_scope(name):
+            return fun(*args, **kwargs)
+
+    return named
+
+
+def closure_convert(fun, *example_args):
+    """fun with the traced arrays that it captures as further arguments, and these arrays."""
+    leaves, structure = flatten(example_args)
+    result = []
+
+    def flat(values):
+        found, out = flatten(fun(*unflatten(structure, list(values))))
+        result[:] = [out]
+        return [_plait.to_array(leaf) for leaf in found]
+
+    jaxpr, consts = _plait.flat_make_jaxpr(
+        flat, [_plait.aval_of(leaf) for leaf in leaves], "closure_convert", "fun"
+    )
+    moved = [const for const in consts if _plait.is_differentiable(const)]
+
+    def converted(*args):
+        count = len(args) - len(moved)
+        given = iter(args[count:])
+        values, found = flatten(tuple(args[:count]))
+        all_consts = [next(given) if _plait.is_differentiable(const) else const for const in consts]
+        return unflatten(
+            result[0], _plait.eval_jaxpr(jaxpr, [_plait.to_array(v) for v in values] + all_consts)
+        )
+
+    return converted, moved
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval():
+    """A context for what depends on known values alone: these are computed at once here anyway."""
+    yield
+
+
+# --- Calls to the host ---------------------------------------------------------------------------
+
+
+def pure_callback(
+    callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, vectorized=None, **kwargs
+):
+    """callback(*args), a pure function of NumPy arrays, run by the host when the program runs."""
+    batched = vmap_method in ("expand_dims", "broadcast_all") or bool(vectorized)
+    call = functools.partial(callback, **kwargs) if kwargs else callback
+    return plait.host_call(
+        call, _types(result_shape_dtypes), *args, batched=batched, name=_name(callback)
+    )
+
+
+def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
+    """callback(*args), run each time the program runs, in order."""
+    call = functools.partial(callback, **kwargs) if kwargs else callback
+    return plait.host_call(
+        call, _types(result_shape_dtypes), *args, ordered=True, name=_name(callback)
+    )
+
+
+def _name(callback):
+    return getattr(callback, "__name__", type(callback).__name__)
+
+
+def _types(tree):
+    from jax._dtypes import canonical
+
+    leaves, structure = flatten(tree)
+    return unflatten(
+        structure, [plait.ShapeDtypeStruct(leaf.shape, canonical(leaf.dtype)) for leaf in leaves]
+    )

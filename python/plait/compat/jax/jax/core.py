@@ -1,0 +1,57 @@
+"""jax.core: types of values.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import contextlib
+from typing import Any
+
+import plait
+from plait import _plait
+
+from jax._doors import lacking
+
+ShapedArray = AbstractValue = plait.ShapeDtypeStruct
+Value = Any
+ParamDict = dict
+Atom = Any
+
+
+class Trace:
+    """The type of traces, which plait does not show."""
+
+
+def get_aval(x):
+    """The type of a value."""
+    return _plait.aval_of(x)
+
+
+def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
+    """The outputs of a jaxpr for these arguments."""
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    return _plait.eval_jaxpr(jaxpr, [_plait.to_array(x) for x in (*args, *consts)])
+
+
+@contextlib.contextmanager
+def eval_context():
+    """A context in which known values are computed at once, as everywhere here."""
+    yield
+
+
+def max_dim(a, b):
+    return (
+        _plait.max_size(a, b)
+        if isinstance(a, plait.Size) or isinstance(b, plait.Size)
+        else max(a, b)
+    )
+
+
+def min_dim(a, b):
+    return (
+        _plait.min_size(a, b)
+        if isinstance(a, plait.Size) or isinstance(b, plait.Size)
+        else min(a, b)
+    )
+
+
+__getattr__ = lacking(__name__)

@@ -1,0 +1,16 @@
+"""jax.nn over plait's.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+# ruff: noqa: F401
+
+import plait.nn as _nn
+from plait.nn import *  # noqa: F403
+
+from jax import _doors
+from jax._dtypes import creating, default_float
+from jax.nn import initializers
+
+one_hot = creating(_nn.one_hot, default_float)
+__getattr__ = _doors.lacking(__name__)

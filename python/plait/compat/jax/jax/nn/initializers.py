@@ -1,0 +1,45 @@
+"""jax.nn.initializers over plait's.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import plait.nn.initializers as _initializers
+
+from jax import _doors
+from jax._dtypes import canonical
+
+Initializer = Callable[..., Any]
+
+
+def _with_dtype(initializer):
+    """An initializer (key, shape, dtype) whose dtype is JAX's, and which takes where the array should lie."""
+
+    def initialize(key, shape, dtype=float, out_sharding=None):
+        return initializer(key, shape, canonical(dtype))
+
+    return initialize
+
+
+def _making(name):
+    make = getattr(_initializers, name)
+
+    def made(*args, dtype=float, **kwargs):
+        initialize = _with_dtype(make(*args, **kwargs))
+        return lambda key, shape, dtype=dtype, out_sharding=None: initialize(key, shape, dtype)
+
+    made.__name__, made.__doc__ = name, make.__doc__
+    return made
+
+
+zeros, ones = _with_dtype(_initializers.zeros), _with_dtype(_initializers.ones)
+for _name in (
+    "constant glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform lecun_normal "
+    "lecun_uniform normal orthogonal delta_orthogonal truncated_normal uniform variance_scaling xavier_normal "
+    "xavier_uniform"
+).split():
+    if hasattr(_initializers, _name):
+        globals()[_name] = _making(_name)
+__getattr__ = _doors.lacking(__name__)

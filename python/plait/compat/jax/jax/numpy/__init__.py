@@ -1,0 +1,154 @@
+"""jax.numpy over plait's.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+# ruff: noqa: F401
+
+import builtins as _builtins
+import inspect as _inspect
+
+import numpy as _np
+
+import plait.numpy as _pnp
+from plait import _plait
+from plait.numpy import *  # noqa: F403
+
+from jax import _doors
+from jax._dtypes import (
+    canonical as _canonical,
+    converted as _converted,
+    creating as _creating,
+    creating_like as _creating_like,
+    default_float as _default_float,
+    issubdtype,
+    result_type,
+)
+from jax.numpy import fft, linalg
+
+# Arrays made without a dtype are of the default float.
+zeros, ones, empty, eye, identity, tri = (
+    _creating(getattr(_pnp, _name), _default_float)
+    for _name in ("zeros", "ones", "empty", "eye", "identity", "tri")
+)
+zeros_like, ones_like, empty_like, full_like = (
+    _creating_like(getattr(_pnp, _name))
+    for _name in ("zeros_like", "ones_like", "empty_like", "full_like")
+)
+
+
+def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
+    """object as an array of at least ndmin axes; numbers are of JAX's default dtypes."""
+    result = _converted(object, dtype, copy or None)
+    return (
+        result
+        if result.ndim >= ndmin
+        else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+    )
+
+
+def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
+    """a as an array; numbers are of JAX's default dtypes."""
+    return _converted(a, dtype, copy)
+
+
+def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
+    """An array of one value, in the dtype of the value."""
+    fill_value = _converted(fill_value)
+    return _pnp.full(shape, fill_value, fill_value.dtype if dtype is None else _canonical(dtype))
+
+
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
+    """Numbers from start to stop, in the dtype of these numbers."""
+    given = [value for value in (start, stop, step) if value is not None]
+    dtype = result_type(*given) if dtype is None else _canonical(dtype)
+    if stop is None:
+        return _pnp.arange(start, dtype=dtype)
+    return (
+        _pnp.arange(start, stop, dtype=dtype)
+        if step is None
+        else _pnp.arange(start, stop, step, dtype=dtype)
+    )
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """num numbers from start to stop."""
+    start, stop = _converted(start), _converted(stop)
+    dtype = result_type(start, stop, _default_float()) if dtype is None else _canonical(dtype)
+    options = {} if axis == 0 else {"axis": axis}
+    return _pnp.linspace(start, stop, num, endpoint, retstep, dtype, **options)
+
+
+def astype(x, dtype, /, *, copy=False, device=None):
+    """x in a dtype."""
+    return _converted(x).astype(_canonical(dtype))
+
+
+def copy(a, order=None):
+    """a under a handle of its own."""
+    return _converted(a, copy=True)
+
+
+def iscomplexobj(x):
+    """Whether x is complex, whatever its values are."""
+    return _np.issubdtype(getattr(x, "dtype", None) or type(x), _np.complexfloating)
+
+
+def isrealobj(x):
+    return not iscomplexobj(x)
+
+
+# Dtypes and classes of them.
+int_, uint, float_, complex_ = _pnp.int64, _pnp.uint64, _pnp.float64, _pnp.complex128
+single, double, csingle, cdouble = _pnp.float32, _pnp.float64, _pnp.complex64, _pnp.complex128
+character, flexible, object_, generic = _np.character, _np.flexible, _np.object_, _np.generic
+ComplexWarning = _np.exceptions.ComplexWarning
+printoptions, set_printoptions, get_printoptions = (
+    _np.printoptions,
+    _np.set_printoptions,
+    _np.get_printoptions,
+)
+iterable = _np.iterable
+
+# Functions of the host, on files and text.
+array_repr, array_str, save, savez = _np.array_repr, _np.array_str, _np.save, _np.savez
+
+
+def load(file, *args, **kwargs):
+    """The array of a file that NumPy wrote."""
+    found = _np.load(file, *args, **kwargs)
+    return _converted(found) if isinstance(found, _np.ndarray) else found
+
+
+def frombuffer(buffer, dtype=float, count=-1, offset=0):
+    """The array of the bytes of a buffer."""
+    return _converted(_np.frombuffer(buffer, _canonical(dtype), count, offset))
+
+
+def einsum_path(subscripts, *operands, optimize="greedy"):
+    """The order in which einsum contracts, as NumPy writes it."""
+    return _np.einsum_path(subscripts, *map(_np.asarray, operands), optimize=optimize)
+
+
+class ufunc:
+    """The type of functions with methods reduce, at and outer."""
+
+
+_lacking = _doors.lacking(__name__)
+_EXTRA_DTYPES = (
+    "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+    "float8_e8m0fnu float4_e2m1fn float6_e2m3fn float6_e3m2fn int2 int4 uint2 uint4"
+).split()
+
+
+def __getattr__(name):
+    if name == "bfloat16":
+        return _pnp.bfloat16
+    if name in _EXTRA_DTYPES:  # as dtypes to compare with: no array is of one
+        import ml_dtypes
+
+        return getattr(ml_dtypes, name)
+    return _lacking(name)
+
+
+__all__ = _doors.public(globals())
