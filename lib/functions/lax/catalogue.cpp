@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax.h>
 
-#include "functions/functions.h"
+#include "functions/lax/arguments.h"
 
 namespace plait {
 namespace {
@@ -28,7 +28,9 @@ std::vector<int> ints_of(const Argument& argument, std::string_view function,
   if (!ints) refuse(function, name, "a sequence of integers");
   return *ints;
 }
-Shape shape_or_empty(const std::optional<Shape>& shape) { return shape.value_or(Shape()); }
+using functions::conv_dimensions_of;
+using functions::mode_of;
+using functions::shape_or_empty;
 
 template <Array (*function)(Operand, std::span<const int>)>
 Array over(Operand operand, std::vector<int> axes) {
@@ -105,16 +107,6 @@ Shape broadcast_shapes_of(const Argument& shapes) {
 
 // --- Gather and scatter --------------------------------------------------------------------------
 
-lax::GatherScatterMode mode_of(const std::optional<std::string>& mode, std::string_view function) {
-  if (!mode || *mode == "raise") return lax::GatherScatterMode::check;
-  if (*mode == "fill" || *mode == "drop" || *mode == "FILL_OR_DROP")
-    return lax::GatherScatterMode::fill;
-  if (*mode == "clip" || *mode == "CLIP") return lax::GatherScatterMode::clip;
-  if (*mode == "promise" || *mode == "promise_in_bounds" || *mode == "PROMISE_IN_BOUNDS")
-    return lax::GatherScatterMode::promise;
-  throw ValueError(std::string(function) + ": mode is '" + *mode + "'",
-                   "choose 'raise', 'fill', 'drop', 'clip' or 'promise'");
-}
 // The five lists of dimension numbers; the last two may be absent.
 std::array<std::vector<int>, 5> five_lists(const Argument& numbers, std::string_view function) {
   const List& list =
@@ -140,11 +132,51 @@ template <Scatter function>
 Array scatter(Operand operand, Operand scatter_indices, Operand updates,
               const Argument& dimension_numbers, bool indices_are_sorted, bool unique_indices,
               const std::optional<std::string>& mode) {
-  auto [window, inserted, places, batch, indices_batch] = five_lists(dimension_numbers, "scatter");
   return function(operand, scatter_indices, updates,
-                  {window, inserted, places, batch, indices_batch},
+                  functions::scatter_dimensions_of(dimension_numbers),
                   {mode_of(mode, "scatter"), unique_indices, indices_are_sorted});
 }
+
+}  // namespace
+
+lax::GatherScatterMode functions::mode_of(const std::optional<std::string>& mode,
+                                          std::string_view function) {
+  if (!mode || *mode == "raise") return lax::GatherScatterMode::check;
+  if (*mode == "fill" || *mode == "drop" || *mode == "FILL_OR_DROP")
+    return lax::GatherScatterMode::fill;
+  if (*mode == "clip" || *mode == "CLIP") return lax::GatherScatterMode::clip;
+  if (*mode == "promise" || *mode == "promise_in_bounds" || *mode == "PROMISE_IN_BOUNDS")
+    return lax::GatherScatterMode::promise;
+  throw ValueError(std::string(function) + ": mode is '" + *mode + "'",
+                   "choose 'raise', 'fill', 'drop', 'clip' or 'promise'");
+}
+
+lax::ScatterDimensionNumbers functions::scatter_dimensions_of(const Argument& numbers) {
+  auto [window, inserted, places, batch, indices_batch] = five_lists(numbers, "scatter");
+  return {window, inserted, places, batch, indices_batch};
+}
+
+lax::ConvDimensions functions::conv_dimensions_of(const Argument& numbers,
+                                                  std::string_view function) {
+  if (numbers.is_none()) return {};
+  const char* const wanted = "three strings, as (\"NHWC\", \"HWIO\", \"NHWC\")";
+  const List& list = list_of(numbers, function, "dimension_numbers", wanted);
+  if (list.size() != 3) refuse(function, "dimension_numbers", wanted);
+  if (std::holds_alternative<std::string>(list[0].value)) {
+    std::string_view words[3];
+    for (int i = 0; i < 3; ++i) {
+      const auto* word = std::get_if<std::string>(&list[i].value);
+      if (!word) refuse(function, "dimension_numbers", wanted);
+      words[i] = *word;
+    }
+    return lax::conv_dimension_numbers(words[0], words[1], words[2]);
+  }
+  return {ints_of(list[0], function, "dimension_numbers"),
+          ints_of(list[1], function, "dimension_numbers"),
+          ints_of(list[2], function, "dimension_numbers")};
+}
+
+namespace {
 
 // --- Order ---------------------------------------------------------------------------------------
 
@@ -179,25 +211,6 @@ Array dot_general(Operand lhs, Operand rhs, const Argument& dimension_numbers,
                           preferred_element_type);
 }
 
-lax::ConvDimensions conv_dimensions_of(const Argument& numbers) {
-  if (numbers.is_none()) return {};
-  const char* const wanted = "three strings, as (\"NHWC\", \"HWIO\", \"NHWC\")";
-  const List& list = list_of(numbers, "conv_general_dilated", "dimension_numbers", wanted);
-  if (list.size() != 3) refuse("conv_general_dilated", "dimension_numbers", wanted);
-  if (std::holds_alternative<std::string>(list[0].value)) {
-    std::string_view words[3];
-    for (int i = 0; i < 3; ++i) {
-      const auto* word = std::get_if<std::string>(&list[i].value);
-      if (!word) refuse("conv_general_dilated", "dimension_numbers", wanted);
-      words[i] = *word;
-    }
-    return lax::conv_dimension_numbers(words[0], words[1], words[2]);
-  }
-  return {ints_of(list[0], "conv_general_dilated", "dimension_numbers"),
-          ints_of(list[1], "conv_general_dilated", "dimension_numbers"),
-          ints_of(list[2], "conv_general_dilated", "dimension_numbers")};
-}
-
 Array conv_general_dilated(Operand lhs, Operand rhs, const Shape& window_strides,
                            const functions::WindowPadding& padding,
                            const std::optional<Shape>& lhs_dilation,
@@ -206,8 +219,8 @@ Array conv_general_dilated(Operand lhs, Operand rhs, const Shape& window_strides
                            Dim batch_group_count, std::optional<DType> preferred_element_type) {
   return lax::conv_general_dilated(lhs, rhs, window_strides, padding, shape_or_empty(lhs_dilation),
                                    shape_or_empty(rhs_dilation),
-                                   conv_dimensions_of(dimension_numbers), feature_group_count,
-                                   batch_group_count, preferred_element_type);
+                                   conv_dimensions_of(dimension_numbers, "conv_general_dilated"),
+                                   feature_group_count, batch_group_count, preferred_element_type);
 }
 Array conv(Operand lhs, Operand rhs, const Shape& window_strides,
            const functions::WindowPadding& padding, std::optional<DType> preferred_element_type) {

@@ -5,6 +5,8 @@
 // terms whose product is cheapest, until one term is left (the greedy path of opt_einsum: Smith and
 // Gray, 2018).
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/functions/numpy_analysis.h>
+
 #include <cmath>
 #include <map>
 #include <set>
@@ -122,13 +124,19 @@ class Contraction {
     for (Term& term : terms_) take_diagonals(term);
   }
 
-  Array run() {
+  // The pairs that are contracted in turn, as numbers among the operands that are left: those of a
+  // pair leave, and their product comes last.
+  using Path = std::vector<std::pair<std::size_t, std::size_t>>;
+
+  Array run(Path* path = nullptr) {
     if (terms_.size() == 1) sum_unused(terms_[0], {});
     while (terms_.size() > 1) {
       const auto [i, j] = cheapest_pair();
       const Term product = contract(i, j);
+      if (path) path->push_back({i, j});
       terms_.erase(terms_.begin() + j);
-      terms_[i] = product;
+      terms_.erase(terms_.begin() + i);
+      terms_.push_back(product);
     }
     const Term& term = terms_[0];
     std::vector<int> order;
@@ -285,18 +293,99 @@ Array numpy::einsum(const std::string& subscripts, Operands operands,
   return Contraction(subscripts, arrays, preferred_element_type).run();
 }
 
+std::vector<std::vector<int>> numpy::einsum_path(const std::string& subscripts, Operands operands) {
+  if (operands.empty())
+    throw ValueError("einsum_path: no operands", "give an array for each operand");
+  std::vector<std::vector<int>> steps;
+  // What the path depends on, shapes, is all that is traced here.
+  make_jaxpr(
+      [&](std::span<const Array> x) {
+        Contraction::Path path;
+        Arrays arrays(x.begin(), x.end());
+        promote_dtypes(arrays, "einsum_path");
+        const Array result = Contraction(subscripts, arrays, {}).run(&path);
+        for (const auto& [i, j] : path) steps.push_back({int(i), int(j)});
+        return Arrays{result};
+      },
+      avals_of(operands), "einsum_path");
+  if (steps.empty()) steps.push_back({0});
+  return steps;
+}
+
 namespace {
 
+// NumPy's second form, einsum(a, [0, 1], b, [1, 2], [0, 2]): labels as numbers after each array,
+// and perhaps those of the result.
+struct Einsum {
+  std::string subscripts;
+  Arrays operands;
+};
+std::string letters_of(const Array& labels) {
+  std::string letters;
+  if (labels.ndim() != 1 ||
+      (!is_integer(labels.dtype()) && !(labels.shape().num_elements() == Dim(0))))
+    throw DtypeError("einsum: labels of dtype " + std::string(name_of(labels.dtype())) +
+                         " and shape (" + labels.shape().to_string() + ")",
+                     "give a list of integers after each array");
+  for (std::int64_t label : labels.to_vector<std::int64_t>()) {
+    if (label < 0 || label >= 52)
+      throw ValueError("einsum: the label " + std::to_string(label), "give labels from 0 to 51");
+    letters += char(label < 26 ? 'A' + label : 'a' + label - 26);
+  }
+  return letters;
+}
+Einsum einsum_arguments(const Argument& subscripts, const Arrays& operands) {
+  if (const auto* text = std::get_if<std::string>(&subscripts.value)) return {*text, operands};
+  const std::optional<Array> first = detail::as_array(subscripts);
+  if (!first || operands.empty())
+    throw DtypeError(
+        "einsum: the first argument is neither subscripts nor an array",
+        "call it as einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2])");
+  Einsum result{letters_of(operands[0]), {*first}};
+  std::size_t i = 1;
+  for (; i + 1 < operands.size(); i += 2) {
+    result.operands.push_back(operands[i]);
+    result.subscripts += "," + letters_of(operands[i + 1]);
+  }
+  if (i < operands.size()) result.subscripts += "->" + letters_of(operands[i]);
+  return result;
+}
+Array einsum_of(const Argument& subscripts, Operands operands,
+                std::optional<DType> preferred_element_type) {
+  const Einsum einsum = einsum_arguments(subscripts, operands);
+  return numpy::einsum(einsum.subscripts, einsum.operands, preferred_element_type);
+}
+// (("einsum_path", (i, j), ...), text), as NumPy gives them.
+Argument einsum_path_of(const Argument& subscripts, Operands operands) {
+  const Einsum einsum = einsum_arguments(subscripts, operands);
+  Argument::List path{std::string("einsum_path")};
+  std::string text = "contracts in turn, of the operands that are left:";
+  for (const std::vector<int>& step : numpy::einsum_path(einsum.subscripts, einsum.operands)) {
+    path.push_back(detail::give(step));
+    text += " (";
+    for (std::size_t i = 0; i < step.size(); ++i) text += (i ? ", " : "") + std::to_string(step[i]);
+    text += ")";
+  }
+  return Argument(Argument::List{Argument(std::move(path)), text});
+}
+
 [[maybe_unused]] const FunctionInfo* const einsum_functions[] = {
-    function("numpy",
-             "einsum(subscripts, *operands, out=None!, optimize='auto'!, precision=None!, "
-             "preferred_element_type=None)",
-             "Sums of products by labels of axes: \"ij,jk->ik\" is matmul, \"ii->i\" a diagonal, "
-             "\"...ij->...ji\" a transpose. Labels "
-             "that the result lacks are summed; without '->' it has those that occur once, in "
-             "alphabetic order. Several operands "
-             "are contracted pairwise, the cheapest first.",
-             &numpy::einsum),
+    function(
+        "numpy",
+        "einsum(subscripts, *operands, out=None!, optimize='auto'!, precision=None!, "
+        "preferred_element_type=None)",
+        "Sums of products by labels of axes: \"ij,jk->ik\" is matmul, \"ii->i\" a diagonal, "
+        "\"...ij->...ji\" a transpose. Labels "
+        "that the result lacks are summed; without '->' it has those that occur once, in "
+        "alphabetic order. Several operands "
+        "are contracted pairwise, the cheapest first. Or einsum(a, [0, 1], b, [1, 2], [0, 2]), "
+        "with labels as numbers after each array, and at the end those of the result.",
+        &einsum_of),
+    function("numpy", "einsum_path(subscripts, *operands, optimize='auto'!)",
+             "(path, text): in which order einsum contracts its operands. path is 'einsum_path' "
+             "and then the numbers of each pair among the operands that are left, of which the "
+             "product becomes the last.",
+             &einsum_path_of),
 };
 
 }  // namespace

@@ -166,12 +166,6 @@ namespace {
              "Elements shifted along axes, those that leave at one end coming back at the other; "
              "None: in a row. Shifts may be traced.",
              &numpy::roll),
-    function("numpy", "pad(array, pad_width, mode='constant', constant_values=0)",
-             "array with elements before and after along axes: a constant, its edge, its "
-             "reflection without ('reflect') or with "
-             "('symmetric') the edge, or itself again ('wrap'). Widths: a number, a pair, or a "
-             "pair for each axis.",
-             &numpy::pad),
 };
 
 }  // namespace

@@ -254,41 +254,7 @@ Array numpy::bincount(Operand x, const OptionalArray& weights, int minlength,
                       lax::ScatterKind::add, {lax::GatherScatterMode::fill, false, false});
 }
 
-std::pair<Array, Array> numpy::histogram(Operand a, Operand bins,
-                                         const std::optional<Arrays>& range,
-                                         const OptionalArray& weights, bool density) {
-  const Array x = raveled(floating_only("histogram", a));
-  Array edges = bins;
-  if (bins.ndim() == 0) {
-    if (range && range->size() != 2)
-      throw ValueError("histogram: a range of " + std::to_string(range->size()) + " numbers",
-                       "give (low, high)");
-    const bool empty = x.shape(0) == Dim(0);
-    Array low = range ? (*range)[0] : empty ? Array::literal(0, x.dtype()) : min(x);
-    Array high = range ? (*range)[1] : empty ? Array::literal(1, x.dtype()) : max(x);
-    const Array same = equal(low, high);
-    low = where(same, subtract(low, 0.5), low);
-    high = where(same, add(high, 0.5), high);
-    edges = linspace(astype(low, x.dtype()), astype(high, x.dtype()),
-                     Dim(bins.item<std::int64_t>()) + 1);
-  }
-  edges = astype(edges, promote_types(to_inexact(edges).dtype(), x.dtype()));
-  const Dim count = edges.shape(0) - 1;
-  const Array points = astype(x, edges.dtype());
-  // The last bin includes its upper edge; values outside all bins are not counted.
-  const Array place =
-      lax::sub(searchsorted(edges, points, "right"), Array::literal(1, default_int));
-  const Array is_last = equal(points, lax::index_in_dim(edges, -1, 0, false));
-  const Array bin = where(is_last, number_of(count - 1, default_int), place);
-  const Array outside = logical_or(lax::lt(bin, Array::literal(0, default_int)), isnan(points));
-  const Array target = where(outside, number_of(count, default_int), bin);
-  Array counts =
-      bincount(target, weights ? OptionalArray(raveled(*weights)) : OptionalArray(), 0, count);
-  if (density) counts = divide(counts, multiply(diff(edges), sum(counts)));
-  return {counts, edges};
-}
-
-// --- Differences and correlation -----------------------------------------------------------------
+// --- Differences ---------------------------------------------------------------------------------
 
 Array numpy::diff(Operand a, int n, int axis, const OptionalArray& prepend,
                   const OptionalArray& append) {
@@ -313,27 +279,6 @@ Array numpy::diff(Operand a, int n, int axis, const OptionalArray& prepend,
     result = is_bool(result.dtype()) ? lax::ne(after, before) : lax::sub(after, before);
   }
   return result;
-}
-
-Array numpy::cov(Operand m, bool rowvar, double ddof) {
-  if (m.ndim() > 2)
-    throw ShapeError("cov: an array of shape (" + m.shape().to_string() + ")",
-                     "give a matrix of variables, or a vector");
-  Array x = to_inexact(atleast_2d(m));
-  if (!rowvar && m.ndim() == 2) x = transpose(x);
-  const Array centered = subtract(x, mean(x, 1, {}, true));
-  const Array products = matmul(centered, conj(transpose(centered)));
-  const Array divisor =
-      lax::sub(as_weak_as(x, number_of(x.shape(1), x.dtype())), constant(ddof, x));
-  const Array result = divide(products, divisor);
-  return m.ndim() < 2 ? lax::reshape(result, {}) : result;
-}
-
-Array numpy::corrcoef(Operand x) {
-  const Array c = cov(x);
-  if (c.ndim() == 0) return divide(c, c);
-  const Array deviation = sqrt(diagonal(c));
-  return divide(c, multiply(expand_dims(deviation, {1}), deviation));
 }
 
 namespace {
@@ -364,10 +309,6 @@ Array lexsort_of(const Argument& keys, int axis) {
              "In which of the bins between rising (or falling) edges each element lies, int32: i "
              "where edge i - 1 <= x < edge i, or with right edge i - 1 < x <= edge i.",
              &numpy::digitize),
-    function("numpy", "interp(x, xp, fp, left=None, right=None)",
-             "The piecewise linear function through the points (xp, fp), xp rising, at x; left and "
-             "right of them fp[0] and fp[-1], or as given.",
-             &numpy::interp),
     function("numpy",
              "quantile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
              "keepdims=False)",
@@ -396,18 +337,10 @@ Array lexsort_of(const Argument& keys, int axis) {
              "as 0. Without length the largest "
              "must be known.",
              &numpy::bincount),
-    function("numpy", "histogram(a, bins=10, range=None, weights=None, density=False)",
-             "(counts, edges): how many elements lie in each bin, of so many between the extremes "
-             "(or in range), or between given edges.",
-             &numpy::histogram),
     function("numpy", "diff(a, n=1, axis=-1, prepend=None, append=None)",
              "Differences of neighbours along an axis, n times; of bools, whether they differ. "
              "prepend and append, arrays or numbers, are put before and after first.",
              &numpy::diff),
-    function("numpy", "cov(m, rowvar=True, ddof=1)",
-             "The covariances of variables, which are rows of observations.", &numpy::cov),
-    function("numpy", "corrcoef(x)",
-             "The correlations of variables, which are rows of observations.", &numpy::corrcoef),
 };
 
 }  // namespace

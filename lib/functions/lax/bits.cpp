@@ -1,0 +1,194 @@
+// plait.lax: the bits of numbers. See lax_numbers.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/functions/lax_numbers.h>
+
+#include <cmath>
+
+#include "functions/float_layout.h"
+#include "functions/functions.h"
+
+namespace plait {
+using namespace functions;  // NOLINT
+
+namespace {
+
+void require_bits(std::string_view function, const Array& x) {
+  if (!is_integer(x.dtype()))
+    throw DtypeError(
+        std::string(function) + ": dtype " + std::string(name_of(x.dtype())) + " is no integer",
+        "convert it with astype");
+}
+DType unsigned_of(DType dtype) {
+  switch (size_of(dtype)) {
+    case 1:
+      return DType::uint8;
+    case 2:
+      return DType::uint16;
+    case 4:
+      return DType::uint32;
+    default:
+      return DType::uint64;
+  }
+}
+Array word(std::uint32_t value) { return Array::literal(double(value), DType::uint32); }
+// The bits of integers as one or two uint32, the lower one first.
+Arrays words_of(const Array& x) {
+  const Array bits = lax::bitcast_convert_type(x, unsigned_of(x.dtype()));
+  if (size_of(x.dtype()) < 8) return {astype(bits, DType::uint32)};
+  const Array half = Array::literal(32, DType::uint64);
+  const Array low = lax::shift_right_logical(lax::shift_left(bits, half), half);
+  return {astype(low, DType::uint32), astype(lax::shift_right_logical(bits, half), DType::uint32)};
+}
+
+// Sums of neighbouring bits, of pairs, of fours, and then of bytes by a product.
+Array count_bits(const Array& v) {
+  auto shifted = [](const Array& x, int by) { return lax::shift_right_logical(x, word(by)); };
+  const Array pairs = lax::sub(v, lax::bitwise_and(shifted(v, 1), word(0x55555555u)));
+  const Array fours = lax::add(lax::bitwise_and(pairs, word(0x33333333u)),
+                               lax::bitwise_and(shifted(pairs, 2), word(0x33333333u)));
+  const Array bytes = lax::bitwise_and(lax::add(fours, shifted(fours, 4)), word(0x0f0f0f0fu));
+  return shifted(lax::mul(bytes, word(0x01010101u)), 24);
+}
+
+// The bits at and below the highest one of each word that is set.
+Array smeared(Array v) {
+  for (int by : {1, 2, 4, 8, 16}) v = lax::bitwise_or(v, lax::shift_right_logical(v, word(by)));
+  return v;
+}
+
+}  // namespace
+
+Array lax::population_count(Operand x) {
+  require_bits("population_count", x);
+  Array count;
+  for (const Array& part : words_of(x))
+    count = count.is_valid() ? add(count, count_bits(part)) : count_bits(part);
+  return astype(count, x.dtype());
+}
+
+Array lax::clz(Operand x) {
+  require_bits("clz", x);
+  const Arrays words = words_of(x);
+  const int width = int(size_of(x.dtype())) * 8;
+  Array length = count_bits(smeared(words[0]));  // of the number without leading zeros
+  if (words.size() == 2) {
+    const Array high = count_bits(smeared(words[1]));
+    length = select(eq(high, constant(0, high)), length, add(high, constant(32, high)));
+  }
+  return astype(sub(word(width), length), x.dtype());
+}
+
+// The product of two words by four products of their halves.
+Array lax::mulhi(Operand x, Operand y) {
+  require_bits("mulhi", x);
+  if (x.dtype() != y.dtype() || !(x.shape() == y.shape()))
+    throw DtypeError("mulhi: operands of different dtypes or shapes",
+                     "convert and broadcast them to one");
+  const int width = int(size_of(x.dtype())) * 8;
+  const bool is_signed = is_signed_integer(x.dtype());
+  if (width < 64) {
+    const DType wide = is_signed ? DType::int64 : DType::uint64;
+    const Array product = mul(astype(x, wide), astype(y, wide));
+    return astype(shift_right_arithmetic(product, Array::literal(width, wide)), x.dtype());
+  }
+  const Arrays a = words_of(x), b = words_of(y);
+  auto product = [](const Array& p, const Array& q) {
+    return mul(astype(p, DType::uint64), astype(q, DType::uint64));
+  };
+  const Array half = Array::literal(32, DType::uint64);
+  auto upper = [&](const Array& p) { return shift_right_logical(p, half); };
+  auto lower = [&](const Array& p) { return upper(shift_left(p, half)); };
+  const Array cross = product(a[1], b[0]), other = product(a[0], b[1]);
+  const Array carry = add(add(upper(product(a[0], b[0])), lower(cross)), lower(other));
+  Array high = add(add(product(a[1], b[1]), upper(cross)), add(upper(other), upper(carry)));
+  if (!is_signed) return high;
+  // A negative number is its bits less 2^64.
+  const Array zero = constant(0, x), none = zeros_like(x.aval());
+  high = bitcast_convert_type(high, DType::int64);
+  high = sub(high, select(lt(x, zero), y, none));
+  return sub(high, select(lt(y, zero), x, none));
+}
+
+Array lax::nextafter(Operand x1, Operand x2) { return numpy::nextafter(x1, x2); }
+
+Array lax::reduce_precision(Operand operand, int exponent_bits, int mantissa_bits) {
+  if (!is_floating(operand.dtype()))
+    throw DtypeError("reduce_precision: dtype " + std::string(name_of(operand.dtype())),
+                     "give floats");
+  if (exponent_bits < 1 || mantissa_bits < 0)
+    throw ValueError("reduce_precision: " + std::to_string(exponent_bits) + " and " +
+                         std::to_string(mantissa_bits) + " bits",
+                     "give at least one bit of exponent, and none or more of mantissa");
+  const FloatLayout layout = layout_of(operand.dtype());
+  auto number = [&](double value) { return Array::literal(value, layout.word); };
+  const Array x = stop_gradient(operand);
+  const Array bits = bitcast_convert_type(abs(x), layout.word);
+  Array rounded = bits;
+  if (mantissa_bits < layout.fraction) {
+    const int cut = layout.fraction - mantissa_bits;
+    const Array odd =
+        bitwise_and(shift_right_logical(bits, number(cut)), number(1));  // half to even
+    rounded = add(bits, add(odd, number(std::ldexp(1.0, cut - 1) - 1)));
+    rounded = shift_left(shift_right_logical(rounded, number(cut)), number(cut));
+  }
+  Array size = bitcast_convert_type(rounded, operand.dtype());
+  const int bias = exponent_bits < 12 ? (1 << (exponent_bits - 1)) - 1 : layout.bias;
+  if (bias < layout.bias) {
+    const Array exponent = shift_right_logical(rounded, number(layout.fraction));
+    size = select(gt(exponent, number(layout.bias + bias)), filled(INFINITY, size), size);
+    size = select(le(exponent, number(layout.bias - bias)), filled(0, size), size);
+  }
+  const Array result = select(ne(x, x), x, numpy::copysign(size, x));
+  // operand + (result - operand) is exact, and has the derivative of operand.
+  const Array keeps = bitwise_and(bitwise_and(numpy::isfinite(x), numpy::isfinite(result)),
+                                  eq(eq(result, constant(0, x)), eq(x, constant(0, x))));
+  const Array error = select(keeps, sub(result, x), zeros_like(x.aval()));
+  return select(keeps, add(operand, error), result);
+}
+
+Array lax::reduce_xor(Operand operand, const std::vector<int>& axes) {
+  if (!is_integer(operand.dtype()) && !is_bool(operand.dtype()))
+    throw DtypeError("reduce_xor: dtype " + std::string(name_of(operand.dtype())),
+                     "give integers or bools");
+  Array x = operand;
+  for (int axis : Axes(axes).of(operand.ndim(), "reduce_xor")) {
+    // Halves are folded onto each other until one row is left.
+    while (less_equal(x.shape(axis), 1) == false) {
+      const Dim n = x.shape(axis), half = floor_divide(n + 1, 2);
+      std::vector<Padding> padding(x.ndim());
+      padding[axis].high = 2 * half - n;
+      const Array even = pad(x, constant(0, x), padding);
+      x = bitwise_xor(part(even, axis, 0, half), part(even, axis, half, 2 * half));
+    }
+  }
+  const std::vector<int> dims = Axes(axes).of(operand.ndim(), "reduce_xor");
+  return is_bool(x.dtype()) ? reduce_or(x, dims) : reduce_sum(x, dims);
+}
+
+namespace {
+
+Array reduce_xor_of(Operand operand, const std::vector<int>& axes) {
+  return lax::reduce_xor(operand, axes);
+}
+
+[[maybe_unused]] const FunctionInfo* const bit_catalogue[] = {
+    function("lax", "population_count(x)", "How many bits of each integer are set, in its dtype.",
+             &lax::population_count),
+    function("lax", "clz(x)",
+             "How many bits of each integer lie above the highest one that is "
+             "set, in its dtype; all of them for 0.",
+             &lax::clz),
+    function("lax", "mulhi(x, y)", "The upper half of the product of integers, in their dtype.",
+             &lax::mulhi),
+    function("lax", "nextafter(x1, x2)", "The float next to x1 towards x2. Its derivative is 0.",
+             &lax::nextafter),
+    function("lax", "reduce_precision(operand, exponent_bits, mantissa_bits)",
+             "Floats rounded, half to even, to so many bits of exponent and mantissa: what is too "
+             "large becomes infinite, what is too small 0. The dtype stays.",
+             &lax::reduce_precision),
+    function("lax", "reduce_xor(operand, axes)", "Exclusive or over axes, of integers or bools.",
+             &reduce_xor_of),
+};
+
+}  // namespace
+}  // namespace plait
