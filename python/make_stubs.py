@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 MODULES = (
-    "numpy", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.linalg",
+    "numpy", "numpy.fft", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.fft", "scipy.linalg",
     "scipy.special", "scipy.stats.norm",
     "tree",
 )  # fmt: skip

@@ -19,12 +19,12 @@ from plait import _plait
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = (
-    "functions/numpy functions/numpy_shape functions/numpy_linalg functions/lax functions/nn "
-    "functions/random functions/optim functions/scipy functions/scipy_linalg "
-    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/linalg".split()
+    "functions/numpy functions/numpy_shape functions/numpy_fft functions/numpy_linalg functions/lax functions/nn "
+    "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg "
+    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/linalg primitives/fourier".split()
 )
 MODULES = (
-    "numpy numpy.linalg lax lax.linalg nn nn.initializers random optim scipy.linalg scipy.special "
+    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim scipy.fft scipy.linalg scipy.special "
     "scipy.stats.norm".split()
 )
 

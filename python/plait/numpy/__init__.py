@@ -15,7 +15,7 @@ from plait import _names, _plait, _scalars
 from plait._plait import Array as ndarray
 from plait._plait import catalogue as _catalogue
 from plait._plait import from_dlpack
-from plait.numpy import _info, _ufuncs, linalg
+from plait.numpy import _info, _ufuncs, fft, linalg
 from plait.numpy._vectorize import vectorize
 
 globals().update(_catalogue("numpy"))
