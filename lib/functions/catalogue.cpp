@@ -215,8 +215,11 @@ std::optional<std::int64_t> detail::as_integer(const Argument& argument) {
     return dim->constant();
   // NumPy treats an array of one integer as an index.
   if (const auto* array = std::get_if<Array>(&argument.value))
-    if (is_integer(array->dtype()) && array->ndim() == 0 && array->known_buffer())
-      return array->item<std::int64_t>();
+    if (is_integer(array->dtype()) && array->ndim() == 0 && array->known_buffer()) {
+      const std::int64_t value = array->item<std::int64_t>();
+      if (value < 0 && is_unsigned_integer(array->dtype())) return std::nullopt;  // above 2^63
+      return value;
+    }
   return std::nullopt;
 }
 

@@ -105,3 +105,30 @@ def test_continuous_integration_forbids_skips_and_reads_the_counts(dev):
     assert re.search(pattern, str(counts))
     counts.add(0, 2, 3)
     assert re.search(pattern, str(counts)) and str(counts) == "5 passed, 2 failed, 3 skipped"
+
+
+def test_conformance_compares_with_the_known_failures(dev, capsys):
+    cases = [
+        {"nodeid": "array_api_tests/test_a.py::test_%d" % i, "outcome": outcome}
+        for i, outcome in enumerate(["passed", "failed", "passed", "skipped"])
+    ]
+    assert dev.compare_conformance(cases, ["test_a.py::test_1", "test_a.py::test_2"]) == 0
+    told = capsys.readouterr().out
+    assert "2 passed, 1 failed, 1 skipped by the suite, of 4" in told and "and passed:" in told
+    assert "test_2" in told and "test_1" not in told
+    assert dev.compare_conformance(cases, []) == 1 and "test_1" in capsys.readouterr().out
+    known = [
+        line.partition(" ")[0]
+        for line in (ROOT / dev.KNOWN_FAILURES).read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    page = (ROOT / "docs" / "array_api.md").read_text()
+    for name in known:  # each is explained
+        assert name.partition("::")[2] in page, name
+
+
+def test_conformance_says_what_to_get(dev, monkeypatch, capsys):
+    monkeypatch.delenv("ARRAY_API_TESTS", raising=False)
+    with pytest.raises(SystemExit):
+        dev.conformance([])
+    assert "git clone --recurse-submodules" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from plait import grad, jvp, stop_gradient, value_and_grad, variable, vmap
 @pytest.mark.parametrize(
     "leave",
     [
-        np.sin, np.asarray, lambda x: np.add(x, 1.0), np.from_dlpack,
+        np.asarray, lambda x: np.add(x, 1.0, out=np.zeros(2)), np.from_dlpack, np.array2string,
         memoryview, lambda x: np.float64(1.0) + np.array(x),
     ],
 )  # fmt: skip
@@ -29,15 +29,21 @@ def test_numpy_does_not_lose_a_derivative(leave):
 
     x = pnp.asarray([1.0, 2.0])
     for run in (grad(f), lambda x: jvp(f, (x,), (x,)), grad(lambda x: pnp.sum(grad(f)(x)))):
-        with pytest.raises((plait.TracerError, TypeError), match="lose the derivative|tracer"):
+        with pytest.raises(
+            (plait.TracerError, TypeError), match="lose the derivative|differentiated|tracer"
+        ):
             run(x)
     # A value alone may leave, and so may what has no derivative.
     free = grad(lambda x: pnp.sum(pnp.asarray(np.sin(stop_gradient(x))) * x))
     np.testing.assert_allclose(free(x), np.sin([1.0, 2.0]))
     np.testing.assert_allclose(grad(lambda x, y: np.sin(y) * x)(1.0, pnp.asarray(2.0)), np.sin(2.0))
     assert grad(lambda x: x * float(np.asarray(x > 1)))(3.0) == 1
-    # What NumPy leaves to methods of the array works.
-    assert grad(lambda x: np.sum(x * x))(x).tolist() == [2, 4]
+    # Functions of NumPy are plait's where arrays are.
+    np.testing.assert_allclose(
+        grad(lambda x: np.sum(np.sin(x) * x))(x),
+        np.sin([1, 2]) + [1, 2] * np.cos([1, 2]),
+        rtol=1e-6,
+    )
 
 
 def test_values_may_be_looked_at():
@@ -52,11 +58,11 @@ def test_values_may_be_looked_at():
 def test_numpy_under_script_is_an_island_without_a_derivative():
     @plait.script
     def f(x):
-        return np.sin(x) * x
+        return np.asarray(x) * x
 
-    assert plait.jit(f)(2.0) == pytest.approx(2 * np.sin(2.0))
+    assert plait.jit(f)(2.0) == 4
     for run in (grad(f), plait.jit(grad(f))):
-        with pytest.raises(plait.MissingRuleError, match="`sin` is a function of the host"):
+        with pytest.raises(plait.MissingRuleError, match="`asarray` is a function of the host"):
             run(2.0)
 
 

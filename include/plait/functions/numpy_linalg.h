@@ -43,6 +43,7 @@ using numpy::cross;
 using numpy::matmul;
 using numpy::matrix_transpose;
 using numpy::outer;
+using numpy::tensordot;
 using numpy::vecdot;
 // Of the last two axes.
 Array diagonal(Operand x, int offset = 0);

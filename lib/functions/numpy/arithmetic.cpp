@@ -56,14 +56,16 @@ Array floor_divide_of(const Array& x, const Array& y) {
     return lax::select(adjust, lax::sub(quotient, constant(1, quotient)), quotient);
   }
   // As in NumPy: x less the remainder divides exactly except for rounding, and the quotient is
-  // rounded to an integer, so it cannot be off by one. Infinite x and zero y follow the array-API
-  // standard.
+  // rounded to an integer, so it cannot be off by one; a zero that is no special case is +0.
+  // Infinities and zeros follow the array-API standard: the quotient, with its sign.
   const Array whole = lax::div(lax::sub(x, r), y);
   const Array adjusted =
       lax::select(needs_adjustment(r, y), lax::sub(whole, constant(1, whole)), whole);
-  const Array special =
-      lax::bitwise_or(lax::eq(lax::abs(x), constant(INFINITY, x)), lax::eq(y, constant(0, y)));
-  return lax::round(lax::select(special, quotient, adjusted));
+  auto is_special = [](const Array& a) {
+    return lax::bitwise_or(lax::eq(lax::abs(a), constant(INFINITY, a)), lax::eq(a, constant(0, a)));
+  };
+  const Array rounded = lax::add(lax::round(adjusted), constant(0, adjusted));
+  return lax::select(lax::bitwise_or(is_special(x), is_special(y)), quotient, rounded);
 }
 
 }  // namespace
@@ -141,9 +143,9 @@ Array numpy::sign(Operand x) {
   if (is_bool(x.dtype())) return x;
   if (is_complex(x.dtype())) {  // x / |x|
     const Array size = lax::abs(x), one = constant(1, size);
-    const Array safe =
-        lax::select(lax::eq(size, constant(0, size)), plait::broadcast_to(one, x.shape()), size);
-    return lax::div(x, astype(safe, x.dtype()));
+    const Array zero_size = lax::eq(size, constant(0, size));
+    const Array safe = lax::select(zero_size, plait::broadcast_to(one, x.shape()), size);
+    return lax::select(zero_size, filled(0, x), lax::div(x, astype(safe, x.dtype())));
   }
   if (is_unsigned_integer(x.dtype()))
     return lax::convert_element_type(lax::ne(x, zero), x.dtype(), x.aval().weak);
@@ -300,8 +302,8 @@ namespace {
     function("numpy", "true_divide(x1, x2)", "The same as divide.", &numpy::true_divide),
     function("numpy", "floor_divide(x1, x2)",
              "The quotient rounded down. Integers: x // 0 is 0. Floats follow the array-API "
-             "standard: an infinite x1 gives a "
-             "signed infinity, where NumPy gives NaN.",
+             "standard: an infinite x1 gives a signed infinity, where NumPy gives NaN, and an "
+             "infinite x2 a signed zero, where NumPy gives -1 for numbers of unlike signs.",
              &numpy::floor_divide),
     function("numpy", "remainder(x1, x2)",
              "What floor_divide leaves: x1 - x2 * floor(x1 / x2), with the sign of x2.",

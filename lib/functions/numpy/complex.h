@@ -14,5 +14,9 @@ Array complex_arctan(const Array& z);
 Array complex_arcsinh(const Array& z);
 Array complex_arccosh(const Array& z);
 Array complex_arctanh(const Array& z);
+Array complex_sinh(const Array& z);
+Array complex_cosh(const Array& z);
+Array complex_tanh(const Array& z);
+Array complex_tan(const Array& z);
 
 }  // namespace plait::functions

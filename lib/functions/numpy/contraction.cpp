@@ -328,6 +328,11 @@ Array tensordot_of(Operand a, Operand b, const Argument& axes, OptionalDType dty
     function("numpy", "tensordot(a, b, axes=2, *, precision=None!, preferred_element_type=None)",
              "Sums over the last axes of a and the first of b, so many, or over two lists of axes.",
              &tensordot_of),
+    function(
+        "numpy.linalg", "tensordot(x1, x2, *, axes=2)", "The same as numpy.tensordot.",
+        +[](Operand x1, Operand x2, const Argument& axes) {
+          return tensordot_of(x1, x2, axes, std::nullopt);
+        }),
     function("numpy", "kron(a, b)", "Blocks of b, each times an element of a.", &numpy::kron),
     function("numpy", "cross(a, b, axis=-1)",
              "The vector product along an axis of size 3 (or 2: the third element is 0).",

@@ -343,6 +343,78 @@ Argument linspace_of(Operand start, Operand stop, Dim num, bool endpoint, bool r
   return detail::give(std::pair(numbers, step));
 }
 
+using Wide = __int128;
+
+// A number of arange, and its value where it is an integer: sizes have 62 bits, and uint64 has 64.
+struct RangeNumber {
+  static constexpr const char* argument_type = "number";
+  static std::optional<RangeNumber> from_argument(const Argument& argument) {
+    constexpr std::int64_t limit = std::int64_t(1) << 61;
+    if (const auto* array = std::get_if<Array>(&argument.value);
+        array && array->ndim() == 0 && array->dtype() == DType::uint64 && array->known_buffer())
+      if (const auto bits = std::uint64_t(array->item<std::int64_t>());
+          bits >= std::uint64_t(limit))
+        return RangeNumber{0, Wide(bits), true};
+    if (const std::optional<std::int64_t> integer = detail::as_integer(argument)) {
+      if (*integer < -limit || *integer > limit) return RangeNumber{0, Wide(*integer), true};
+      return RangeNumber{*integer, Wide(*integer), false};
+    }
+    std::optional<Number> number = Number::from_argument(argument);
+    return number ? std::optional(RangeNumber{*number, std::nullopt, false}) : std::nullopt;
+  }
+  Number number;
+  std::optional<Wide> integer;
+  bool is_wide = false;
+};
+
+// arange of integers of which one is no size.
+Array wide_arange(Wide start, Wide stop, Wide step, OptionalDType dtype) {
+  if (step == 0) throw ValueError("arange: the step is 0", "give a step that is not 0");
+  const Wide span = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
+  const Wide count = span > 0 ? (span + stride - 1) / stride : 0;
+  if (count > INT64_MAX / 4)
+    throw ShapeError("arange: more than 2^61 elements", "give a shorter range");
+  auto fits = [](Wide number, int bits) {
+    return number >= -(Wide(1) << bits) && number < (Wide(1) << bits);
+  };
+  auto all_fit = [&](int bits) { return fits(start, bits) && fits(stop, bits); };
+  const DType to = dtype         ? *dtype
+                   : all_fit(31) ? default_int
+                   : all_fit(63) ? DType::int64
+                                 : DType::uint64;
+  // Modulo 2^64, which is exact where the dtype holds the numbers.
+  auto literal = [](Wide number) {
+    return Array::literal(Literal{DType::uint64, false, std::int64_t(number), 0, 0});
+  };
+  const Array index = counting(Dim(std::int64_t(count)), DType::uint64);
+  const Array numbers = lax::add(lax::mul(index, literal(step)), literal(start));
+  return plait::functions::astype(lax::bitcast_convert_type(numbers, DType::int64), to);
+}
+
+Array arange_of(const RangeNumber& start, const std::optional<RangeNumber>& stop,
+                const std::optional<RangeNumber>& step, OptionalDType dtype) {
+  auto number = [](const std::optional<RangeNumber>& given) {
+    return given ? std::optional(given->number) : std::nullopt;
+  };
+  const bool is_wide = start.is_wide || (stop && stop->is_wide) || (step && step->is_wide);
+  if (!is_wide) return numpy::arange(start.number, number(stop), number(step), dtype);
+  const std::optional<Wide> first = stop ? start.integer : Wide(0),
+                            last = stop ? stop->integer : start.integer,
+                            stride = step ? step->integer : Wide(1);
+  if (first && last && stride && !(dtype && is_inexact(*dtype)))
+    return wide_arange(*first, *last, *stride, dtype);
+  auto real = [](const RangeNumber& given) {
+    return Number(given.integer ? double(*given.integer) : given.number.as_double());
+  };
+  return numpy::arange(real(start), stop ? std::optional(real(*stop)) : std::nullopt,
+                       step ? std::optional(real(*step)) : std::nullopt, dtype);
+}
+
+// Diagonals beyond every matrix are all alike.
+int diagonal_number(std::int64_t k) {
+  return int(std::clamp<std::int64_t>(k, -(1 << 30), 1 << 30));
+}
+
 [[maybe_unused]] const FunctionInfo* const creation_functions[] = {
     function("numpy", "zeros(shape, dtype=None, *, device=None!)",
              "Zeros of a shape, float32 unless dtype says otherwise.", &numpy::zeros),
@@ -365,7 +437,7 @@ Argument linspace_of(Operand start, Operand stop, Dim num, bool endpoint, bool r
              "start, start + step, ... below stop; arange(n) starts at 0. int32 for integers and "
              "sizes, float32 when any is a float. "
              "The numbers must be known, or named sizes.",
-             &numpy::arange),
+             &arange_of),
     function("numpy",
              "linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, "
              "device=None!)",
@@ -376,16 +448,26 @@ Argument linspace_of(Operand start, Operand stop, Dim num, bool endpoint, bool r
              "base to the powers linspace(start, stop, num).", &numpy::logspace),
     function("numpy", "geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)",
              "num numbers from start to stop, each the last times a constant.", &numpy::geomspace),
-    function("numpy", "eye(N, M=None, k=0, dtype=None, *, device=None!)",
-             "An N by M matrix with ones on diagonal k.", &numpy::eye),
+    function(
+        "numpy", "eye(N, M=None, k=0, dtype=None, *, device=None!)",
+        "An N by M matrix with ones on diagonal k.",
+        +[](Dim N, std::optional<Dim> M, std::int64_t k, OptionalDType dtype) {
+          return numpy::eye(N, M, diagonal_number(k), dtype);
+        }),
     function("numpy", "identity(n, dtype=None)",
              "The n by n identity matrix, float32 unless dtype says otherwise.", &numpy::identity),
-    function("numpy", "tri(N, M=None, k=0, dtype=None)",
-             "An N by M matrix with ones on and below diagonal k.", &numpy::tri),
-    function("numpy", "tril(m, k=0)", "m with zeros above diagonal k of its last two axes.",
-             &numpy::tril),
-    function("numpy", "triu(m, k=0)", "m with zeros below diagonal k of its last two axes.",
-             &numpy::triu),
+    function(
+        "numpy", "tri(N, M=None, k=0, dtype=None)",
+        "An N by M matrix with ones on and below diagonal k.",
+        +[](Dim N, std::optional<Dim> M, std::int64_t k, OptionalDType dtype) {
+          return numpy::tri(N, M, diagonal_number(k), dtype);
+        }),
+    function(
+        "numpy", "tril(m, k=0)", "m with zeros above diagonal k of its last two axes.",
+        +[](Operand m, std::int64_t k) { return numpy::tril(m, diagonal_number(k)); }),
+    function(
+        "numpy", "triu(m, k=0)", "m with zeros below diagonal k of its last two axes.",
+        +[](Operand m, std::int64_t k) { return numpy::triu(m, diagonal_number(k)); }),
     function("numpy", "diag(v, k=0)",
              "The matrix with v on diagonal k, or diagonal k of the matrix v.", &numpy::diag),
     function("numpy", "diagflat(v, k=0)",

@@ -142,7 +142,10 @@ Array filled_up(const Array& values, const Array& is_real, double fill_value) {
 }  // namespace
 
 std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fill_value) {
-  const Array x = atleast_1d(a), mask = raveled(truth(x));
+  if (a.ndim() == 0)
+    throw ValueError("nonzero: an array without axes has no indices",
+                     "give nonzero(atleast_1d(a)), or ask the value itself");
+  const Array x = a, mask = raveled(truth(x));
   const Places places = places_of(mask, count_of(mask, size, "nonzero"));
   std::vector<Array> result = unravel_index(places.index, x.shape());
   if (size)
@@ -153,7 +156,8 @@ Array numpy::flatnonzero(Operand a, std::optional<Dim> size, double fill_value) 
   return nonzero(raveled(a), size, fill_value)[0];
 }
 Array numpy::argwhere(Operand a, std::optional<Dim> size, double fill_value) {
-  return stack(nonzero(a, size, fill_value), 1);
+  const std::vector<Array> indices = nonzero(atleast_1d(a), size, fill_value);
+  return a.ndim() == 0 ? lax::full({indices[0].shape(0), 0}, 0, default_int) : stack(indices, 1);
 }
 
 Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,

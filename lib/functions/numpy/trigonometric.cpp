@@ -190,12 +190,6 @@ const Composite& logaddexp_composite = define_composite(
        return Arrays{y, t};
      }});
 
-// Complex versions of functions that are sums of exponentials.
-Array complex_sum(const Array& x, bool odd) {
-  const Array plus = lax::exp(x), minus = lax::exp(lax::neg(x));
-  return lax::mul(constant(0.5, x), odd ? lax::sub(plus, minus) : lax::add(plus, minus));
-}
-
 Array unary(const Composite& c, const Array& x) {
   return composite(c, {floating_only(c.symbol, x)});
 }
@@ -204,7 +198,9 @@ Array unary(const Composite& c, const Array& x) {
 
 Array numpy::sin(Operand x) { return lax::sin(to_inexact(x)); }
 Array numpy::cos(Operand x) { return lax::cos(to_inexact(x)); }
-Array numpy::tan(Operand x) { return composite(tan_composite, {to_inexact(x)}); }
+Array numpy::tan(Operand x) {
+  return is_complex(x.dtype()) ? complex_tan(x) : composite(tan_composite, {to_inexact(x)});
+}
 Array numpy::arcsin(Operand x) {
   return is_complex(x.dtype()) ? complex_arcsin(x) : unary(arcsin_composite, x);
 }
@@ -218,12 +214,14 @@ Array numpy::arctan2(Operand x1, Operand x2) {
   return bind(atan2_p, promoted_inexact("arctan2", {x1, x2}));
 }
 Array numpy::sinh(Operand x) {
-  return is_complex(x.dtype()) ? complex_sum(x, true) : unary(sinh_composite, x);
+  return is_complex(x.dtype()) ? complex_sinh(x) : unary(sinh_composite, x);
 }
 Array numpy::cosh(Operand x) {
-  return is_complex(x.dtype()) ? complex_sum(x, false) : unary(cosh_composite, x);
+  return is_complex(x.dtype()) ? complex_cosh(x) : unary(cosh_composite, x);
 }
-Array numpy::tanh(Operand x) { return lax::tanh(to_inexact(x)); }
+Array numpy::tanh(Operand x) {
+  return is_complex(x.dtype()) ? complex_tanh(x) : lax::tanh(to_inexact(x));
+}
 Array numpy::arcsinh(Operand x) {
   return is_complex(x.dtype()) ? complex_arcsinh(x) : unary(arcsinh_composite, x);
 }

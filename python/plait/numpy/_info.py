@@ -1,11 +1,14 @@
-"""__array_namespace_info__ of the array-API standard.
+"""What the array-API standard asks a namespace: __array_namespace_info__, limits of dtypes, named results.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
+from typing import NamedTuple as _NamedTuple
+
 import numpy as _np
 
 from plait import _plait
+from plait._plait import Array as _Array
 
 _KINDS = {
     "bool": ["bool"],
@@ -31,7 +34,7 @@ class Info:
 
     def devices(self):
         """The devices there are."""
-        return _plait.devices()
+        return tuple(_plait.devices())
 
     def default_dtypes(self, *, device=None):
         """The dtypes of new arrays that name none."""
@@ -49,3 +52,54 @@ class Info:
             ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         )
         return {name: _np.dtype(name) for each in kinds for name in _KINDS[each]}
+
+
+class FloatInfo:
+    """Limits of a floating dtype: bits, eps, max, min, smallest_normal, dtype, and what else NumPy's finfo has."""
+
+    def __init__(self, dtype):
+        finfo = _np.finfo
+        if dtype.name == "bfloat16":
+            import ml_dtypes
+
+            finfo = ml_dtypes.finfo
+        self._info = finfo(dtype)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = getattr(self._info, name)
+        return float(value) if isinstance(value, _np.generic) or name == "tiny" else value
+
+    def __repr__(self):
+        return repr(self._info)
+
+
+class UniqueAllResult(_NamedTuple):
+    """The distinct elements in order, where each is first, for every element the place of its own, and how many."""
+
+    values: _Array
+    indices: _Array
+    inverse_indices: _Array
+    counts: _Array
+
+
+class UniqueCountsResult(_NamedTuple):
+    """The distinct elements in order, and how many of each there are."""
+
+    values: _Array
+    counts: _Array
+
+
+class UniqueInverseResult(_NamedTuple):
+    """The distinct elements in order, and for every element the place of its own."""
+
+    values: _Array
+    inverse_indices: _Array
+
+
+def name_results(functions):
+    """Lets the functions of sets (of a namespace, a dict) give named results."""
+    _plait.name_results(functions["unique_all"], UniqueAllResult)
+    _plait.name_results(functions["unique_counts"], UniqueCountsResult)
+    _plait.name_results(functions["unique_inverse"], UniqueInverseResult)

@@ -329,11 +329,23 @@ PyObject* block(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* to_device(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject*) {
+PyObject* to_device(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    if (count < 1)
+    PyObject* wanted = count > 0 ? arguments[0] : nullptr;
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
+      const std::string name = utf8_of(PyTuple_GET_ITEM(names, i));
+      if (name == "device")
+        wanted = arguments[count + i];
+      else if (name != "stream")
+        throw DtypeError("to_device: there is no argument '" + name + "'",
+                         "call it as to_device(device, stream=None)");
+      else if (arguments[count + i] != Py_None)
+        throw ValueError("to_device: argument 'stream' is given",
+                         "leave it out: copies are in the order of plait's own stream");
+    }
+    if (!wanted)
       throw DtypeError("to_device: argument 'device' is missing", "call it as to_device('cpu')");
-    const Device device = Device::named(std::string(py::str(borrowed(arguments[0]))));
+    const Device device = Device::named(std::string(py::str(borrowed(wanted))));
     Array moved = device_put(array_of(self), device);
     return moved.is_same(array_of(self)) ? Py_NewRef(self) : wrap(std::move(moved));
   });
@@ -345,10 +357,10 @@ PyObject* namespace_of(PyObject*, PyObject* const* arguments, Py_ssize_t count, 
     if (given && arguments[0] != Py_None) {
       const std::string version = py::str(borrowed(arguments[0]));
       if (version != "2021.12" && version != "2022.12" && version != "2023.12" &&
-          version != "2024.12")
+          version != "2024.12" && version != "2025.12")
         throw ValueError("__array_namespace__: there is no version " + version +
                              " of the array-API standard here",
-                         "ask for '2024.12', or for none");
+                         "ask for '2025.12', or for none");
     }
     return py::module_::import("plait.numpy").release().ptr();
   });
@@ -406,6 +418,22 @@ PyObject* astype(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
   });
 }
 
+// __array_ufunc__ and __array_function__ are Python.
+PyObject* by_protocol(const char* name, PyObject* self, PyObject* arguments, PyObject* names) {
+  return guarded([&] {
+    const py::object body = py::module_::import("plait._protocols").attr(name);
+    const py::object first = py::make_tuple(borrowed(self));
+    const py::object all = owned(PySequence_Concat(first.ptr(), arguments));
+    return PyObject_Call(body.ptr(), all.ptr(), names);
+  });
+}
+PyObject* array_ufunc(PyObject* self, PyObject* arguments, PyObject* names) {
+  return by_protocol("array_ufunc", self, arguments, names);
+}
+PyObject* array_function(PyObject* self, PyObject* arguments, PyObject* names) {
+  return by_protocol("array_function", self, arguments, names);
+}
+
 template <class F>
 PyCFunction function(F* body) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(body));
@@ -457,7 +485,7 @@ PyMethodDef array_methods[] = {
     {"copy", copy, METH_NOARGS,
      "copy()\n--\n\nThe same value under a handle of its own: writing to one leaves the other."},
     {"to_device", function(to_device), METH_FASTCALL | METH_KEYWORDS,
-     "to_device(device)\n--\n\nThe array on a device: itself, or a copy."},
+     "to_device(device, *, stream=None)\n--\n\nThe array on a device: itself, or a copy."},
     {"block_until_ready", block, METH_NOARGS,
      "block_until_ready()\n--\n\nThe array, once it is computed; on the CPU it is."},
     {"is_deleted", is_deleted, METH_NOARGS,
@@ -481,6 +509,8 @@ PyMethodDef array_methods[] = {
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"__format__", format, METH_O, nullptr},
     {"__array__", function(array_method), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"__array_ufunc__", function(array_ufunc), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__array_function__", function(array_function), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__array_namespace__", function(namespace_of), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__dlpack__", function(to_dlpack), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, nullptr},
@@ -522,7 +552,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 void add_access(py::module_& module) {
   add_at(module);
   PyObject* type = reinterpret_cast<PyObject*>(array_type);
-  // Operators of NumPy arrays defer to ours. NumPy's functions convert by __array__.
+  // For libraries that ask it whose result an operation is; NumPy asks __array_ufunc__.
   if (PyObject_SetAttrString(type, "__array_priority__", py::int_(100).ptr()) < 0)
     throw py::error_already_set();
   module.def("rebuild_array",

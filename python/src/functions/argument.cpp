@@ -13,6 +13,8 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
   if (PyLong_Check(object)) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow > 0 && info.parameters[index].type.starts_with("number"))
+      return to_array(object, {info.name, info.parameters[index].name});  // it may fit uint64
     if (overflow)
       throw ValueError(info.name + ": argument '" + info.parameters[index].name + "' is " +
                            text_of(object) + ", which does not fit 64 bits",
