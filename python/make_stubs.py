@@ -14,7 +14,7 @@ import sys
 MODULES = (
     "numpy", "numpy.fft", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.fft", "scipy.linalg",
     "scipy.special", "scipy.stats.norm",
-    "tree",
+    "tree", "ops", "image",
 )  # fmt: skip
 HEADER = '''"""Made by python/make_stubs.py from the catalogue.
 
@@ -150,7 +150,8 @@ def python_stub(name, value):
 
     if inspect.isclass(value):
         if value.__module__.startswith("numpy"):
-            return f"{name} = _np.{value.__name__}\n"
+            module = "_np.exceptions" if value.__module__ == "numpy.exceptions" else "_np"
+            return f"{name} = {module}.{value.__name__}\n"
         if isinstance(value, ScalarType):  # to a type checker a dtype is NumPy's
             return f"{name} = _np.{value.dtype.type.__name__}\n"
         return class_stub(name, value)

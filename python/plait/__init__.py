@@ -135,7 +135,21 @@ from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 __version__ = _plait.__version__
 
 # The modules that are generated from the catalogue of C++ functions.
-from plait import debug, dtypes, flatten_util, lax, nn, numpy, optim, random, scipy, tree, tree_util
+from plait import (
+    debug,
+    dtypes,
+    flatten_util,
+    image,
+    lax,
+    nn,
+    numpy,
+    ops,
+    optim,
+    random,
+    scipy,
+    tree,
+    tree_util,
+)
 
 from plait._stages import disable_jit
 

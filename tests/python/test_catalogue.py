@@ -19,17 +19,22 @@ from plait import _plait
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = (
-    "functions/numpy functions/numpy_shape functions/numpy_fft functions/numpy_linalg functions/lax functions/nn "
+    "functions/numpy functions/numpy_shape functions/numpy_fft functions/numpy_linalg "
+    "functions/numpy_numbers functions/numpy_analysis functions/numpy_edits functions/numpy_pad functions/lax "
+    "functions/lax_numbers functions/nn functions/ops functions/image "
     "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg "
     "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/linalg primitives/fourier".split()
 )
 MODULES = (
-    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim scipy.fft scipy.linalg scipy.special "
+    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special "
     "scipy.stats.norm".split()
 )
 
 # Functions of C++ alone.
 CPP_ONLY = {
+    "numpy.polynomial_fit": "what full=True and cov=True ask polyfit for",
+    "numpy.intersection": "what return_indices=True asks intersect1d for",
+    "numpy.unique_slices": "unique with an axis",
     "lax.zeros_like": "of an Aval, which Python spells numpy.zeros",
     "lax.dim_as_value": "Python's sizes become values by themselves",
     "lax.random_bits": "random.bits is for users; this is the primitive",
@@ -54,6 +59,11 @@ ONLY_PYTHON = {
     "scipy.linalg.lu": {"permute_l"},
     "numpy.unique": {"return_index", "return_inverse", "return_counts", "axis"},
     "numpy.where": {"size", "fill_value"},
+    "numpy.unique_counts": {"size", "fill_value"},  # unique_all has them
+    "numpy.unique_inverse": {"size", "fill_value"},
+    "numpy.unique_values": {"size", "fill_value"},
+    "numpy.polyfit": {"full", "cov"},
+    "numpy.intersect1d": {"return_indices"},
     "nn.logsumexp": {"return_sign"},
     "lax.reshape": {"dimensions"},
     "optim.adam": {"params"},  # for adam and adamw to be called alike
@@ -68,7 +78,7 @@ ONLY_CPP = {
     "lax.dynamic_update_slice_in_dim": {"negative"},
     "lax.dynamic_update_index_in_dim": {"negative"},
     "lax.convert_element_type": {"weak"},
-    "numpy.unique_all": {"equal_nan", "size", "fill_value"},
+    "numpy.unique_all": {"equal_nan"},
 }
 # Parameters of another name, for C++ has another type there.
 RENAMED = {
@@ -80,6 +90,7 @@ STRUCTS = {
     "SgdOptions": "learning_rate", "MomentumOptions": "learning_rate decay nesterov",
     "AdamOptions": "learning_rate b1 b2 eps", "AdamWOptions": "learning_rate b1 b2 eps weight_decay",
     "LossScaleOptions": "growth_interval factor",
+    "PadOptions": "constant_values end_values stat_length reflect_type",
     "FanAxes": "in_axis out_axis batch_axis", "ScatterOptions": "indices_are_sorted unique_indices mode",
 }  # fmt: skip
 
@@ -103,7 +114,14 @@ SAME_TYPES = {
 # Parameters whose types differ beyond that.
 OTHER_TYPES = {
     **{f"lax.{name}.dimension_numbers": "a struct, which Python may give as text or tuples"
-       for name in "scatter scatter_add scatter_max scatter_min scatter_mul gather conv_general_dilated".split()},
+       for name in "scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub gather conv_general_dilated "
+       "conv_general_dilated_local conv_general_dilated_patches conv_transpose".split()},
+    "lax.optimization_barrier.operand": "a tree in Python",
+    "numpy.gradient.edge_order": "None, JAX's default, is 1 in Python",
+    "numpy.einsum.subscripts": "an array, whose labels follow, too, in Python",
+    "numpy.einsum_path.subscripts": "an array, whose labels follow, too, in Python",
+    "numpy.histogram2d.bins": "a number, edges, or one of these for each variable in Python",
+    "numpy.histogramdd.bins": "a number, edges, or one of these for each variable in Python",
     "lax.dot_general.dimension_numbers": "a struct, which Python gives as tuples",
     **{f"lax.{name}.start_indices": "one array or several in Python"
        for name in "dynamic_slice dynamic_update_slice".split()},
@@ -122,9 +140,14 @@ OTHER_TYPES = {
     "lax.stop_gradient.x": "a tree in Python",
     "numpy.lexsort.keys": "an array whose rows are keys, too, in Python",
     "numpy.tensordot.axes": "lists of axes are another overload in C++",
+    "numpy.linalg.tensordot.axes": "lists of axes are another overload in C++",
 }  # fmt: skip
 # Parameters whose defaults differ.
 OTHER_DEFAULTS = {
+    "numpy.cov.y": "cov(m) is another overload in C++",
+    "numpy.corrcoef.y": "corrcoef(x) is another overload in C++",
+    "numpy.interp.period": "interp(x, xp, fp) is another overload in C++",
+    "numpy.gradient.varargs": "a parameter of many arguments in Python",
     "lax.conv_general_dilated.window_strides": "JAX's has none; C++ needs one after defaults",
     "lax.conv_general_dilated.padding": "JAX's has none; C++ needs one after defaults",
     "lax.gather.mode": "None is JAX's default, which is its fill or promise; here both check",
@@ -142,6 +165,21 @@ PYTHON_ONLY = {
     "numpy.finfo": "of dtypes, as above", "numpy.iinfo": "of dtypes, as above",
     "numpy.issubdtype": "of dtypes, as above", "numpy.dtype": "NumPy's class",
     "numpy.isscalar": "of any object of Python", "numpy.ndarray": "the class Array",
+    **{f"numpy.{name}": "takes slices, nested lists or bools, as Python's indexing does"
+       for name in "block delete insert ix_".split()},
+    **{f"numpy.{name}": "NumPy's files and buffers" for name in
+       "frombuffer fromfile fromiter fromstring load save savez".split()},
+    **{f"numpy.{name}": "NumPy's, of any object of Python" for name in
+       "array_repr array_str get_printoptions iterable printoptions set_printoptions".split()},
+    **{f"numpy.{name}": "takes a Python function" for name in
+       "apply_along_axis apply_over_axes mask_indices piecewise".split()},
+    **{f"lax.{name}": "shapes of Python's, as tuples" for name in
+       "conv_general_permutations conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple "
+       "padtype_to_pads reduce_window_shape_tuple".split()},
+    **{f"lax.{name}": "a type, for annotations" for name in
+       "ConvGeneralDilatedDimensionNumbers DotDimensionNumbers PrecisionLike".split()},
+    "lax.shape_as_value": "a size is an array in C++", "lax.dtype": "of dtypes, which are NumPy's in Python",
+    "lax.platform_dependent": "takes Python functions", "image.ResizeMethod": "an enum of Python",
     "numpy.fromfunction": "takes a Python function", "numpy.vectorize": "takes a Python function",
     "random.Generator": "a class of Python: state is the caller's in C++",
     "lax.conv_dimension_numbers": "gives a tuple of JAX's type",

@@ -12,7 +12,7 @@ import pytest
 import plait
 
 MODULES = (
-    "debug dtypes flatten_util lax lax.linalg nn nn.initializers numpy numpy.linalg optim random scipy.linalg scipy.special scipy.stats.norm "
+    "debug dtypes flatten_util image lax lax.linalg nn nn.initializers numpy numpy.linalg ops optim random scipy.linalg scipy.special scipy.stats.norm "
     "tree tree_util"
 ).split()
 

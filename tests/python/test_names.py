@@ -518,7 +518,7 @@ def test_arrays_have_the_methods_that_programs_call(name):
 
 def test_modules_import_under_their_names():
     for name in (
-        "debug dtypes flatten_util lax lax.linalg nn nn.initializers numpy numpy.linalg optim random scipy scipy.linalg scipy.special "
+        "debug dtypes flatten_util image lax lax.linalg nn nn.initializers numpy numpy.linalg ops optim random scipy scipy.linalg scipy.special "
         "scipy.stats scipy.stats.norm tree tree_util"
     ).split():
         module = importlib.import_module(f"plait.{name}")

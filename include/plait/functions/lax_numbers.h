@@ -32,6 +32,9 @@ Array scatter_sub(Operand operand, Operand scatter_indices, Operand updates,
                   const ScatterDimensionNumbers& dimension_numbers,
                   const ScatterOptions& options = {});
 
+// The arrays as they are, behind a wall that merging and reordering of equations do not pass.
+Arrays optimization_barrier(Operands operand);
+
 // --- Convolutions --------------------------------------------------------------------------------
 
 Array conv_with_general_padding(Operand lhs, Operand rhs, const Shape& window_strides,
@@ -52,5 +55,20 @@ Array conv_general_dilated_patches(Operand lhs, const Shape& filter_shape,
                                    const Shape& lhs_dilation = {}, const Shape& rhs_dilation = {},
                                    const ConvDimensions& dimension_numbers = {},
                                    std::optional<DType> preferred_element_type = {});
+
+// A kernel of its own at each place of the result, whose spatial axes rhs has. Its input features
+// are those of conv_general_dilated_patches.
+Array conv_general_dilated_local(Operand lhs, Operand rhs, const Shape& window_strides,
+                                 const WindowPadding& padding, const Shape& filter_shape,
+                                 const Shape& lhs_dilation = {}, const Shape& rhs_dilation = {},
+                                 const ConvDimensions& dimension_numbers = {});
+
+// --- Products and order --------------------------------------------------------------------------
+
+// The rows of lhs in groups of these sizes, each multiplied with a matrix of rhs.
+Array ragged_dot(Operand lhs, Operand rhs, Operand group_sizes,
+                 std::optional<DType> preferred_element_type = {});
+std::pair<Array, Array> approx_max_k(Operand operand, Dim k, int reduction_dimension = -1);
+std::pair<Array, Array> approx_min_k(Operand operand, Dim k, int reduction_dimension = -1);
 
 }  // namespace plait::lax

@@ -29,6 +29,12 @@ std::vector<Array> diag_indices_from(Operand arr);
 std::vector<Array> tril_indices_from(Operand arr, int k = 0);
 std::vector<Array> triu_indices_from(Operand arr, int k = 0);
 
+// --- Order ---------------------------------------------------------------------------------------
+
+// The elements before the places kth are not greater than those there, and the others not less.
+Array partition(Operand a, const std::vector<int>& kth, std::optional<int> axis = -1);
+Array argpartition(Operand a, const std::vector<int>& kth, std::optional<int> axis = -1);
+
 // --- Sets, as vectors of distinct elements in order. With size results have so many elements:
 // those in excess are left out, and fill_value stands for missing ones, by default the first
 // element ----

@@ -1,5 +1,4 @@
-// plait.lax: transposed convolutions, windows as features, repeated and joined arrays. See
-// lax_numbers.h.
+// plait.lax: transposed convolutions, windows as features, products of groups. See lax_numbers.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax_numbers.h>
 
@@ -106,52 +105,50 @@ Array lax::conv_general_dilated_patches(Operand lhs, const Shape& filter_shape,
                               rhs_dilation, dims, channels, 1, preferred_element_type);
 }
 
-// --- Shapes --------------------------------------------------------------------------------------
-
-Array lax::broadcast_to_rank(Operand x, int rank) {
-  if (rank < x.ndim())
-    throw ValueError("broadcast_to_rank: an array of " + std::to_string(x.ndim()) + " axes to " +
-                         std::to_string(rank),
-                     "give at least as many");
-  Shape shape(rank - x.ndim(), 1);
-  for (Dim dim : x.shape()) shape.push_back(dim);
-  return reshape(x, shape);
-}
-Array lax::broadcast_like(Operand arr, Operand like_arr) {
-  return plait::broadcast_to(arr, like_arr.shape());
-}
-Array lax::empty(const Shape& shape, DType dtype) { return numpy::zeros(shape, dtype); }
-Array lax::tile(Operand operand, const Shape& reps) {
-  if (int(reps.size()) != operand.ndim())
-    throw ShapeError("tile: " + std::to_string(reps.size()) + " repetitions of an array of " +
-                         std::to_string(operand.ndim()) + " axes",
-                     "give one for each axis");
-  return numpy::tile(operand, reps);
-}
-Array lax::stack(Operands operands, int axis) { return numpy::stack(operands, axis); }
-std::vector<Array> lax::unstack(Operand x, int axis) { return numpy::unstack(x, axis); }
-
-Array lax::index_take(Operand src, Operands idxs, const std::vector<int>& axes) {
-  if (idxs.empty() || idxs.size() != axes.size())
-    throw ValueError("index_take: " + std::to_string(idxs.size()) + " index arrays for " +
-                         std::to_string(axes.size()) + " axes",
-                     "give one for each axis");
-  IndexDimensions dims;
-  Shape window = src.shape();
-  for (int axis : axes) {
-    dims.axes.push_back(normalize_axis(axis, src.ndim(), "index_take"));
-    window[dims.axes.back()] = 1;
-  }
-  dims.collapse = dims.axes;
-  std::sort(dims.collapse.begin(), dims.collapse.end());
-  const Array rows = numpy::stack(idxs, -1);
-  return gather(src, rows, dims, window, GatherScatterMode::clip);
+Array lax::conv_general_dilated_local(Operand lhs, Operand rhs, const Shape& window_strides,
+                                      const WindowPadding& padding, const Shape& filter_shape,
+                                      const Shape& lhs_dilation, const Shape& rhs_dilation,
+                                      const ConvDimensions& dimension_numbers) {
+  const int rank = lhs.ndim();
+  ConvDimensions dims = dimension_numbers;
+  if (dims.lhs_spec.empty()) dims.lhs_spec = dims.rhs_spec = dims.out_spec = first_axes(rank);
+  const std::vector<int> out_spec = std::exchange(dims.out_spec, first_axes(rank));
+  const Array patches = conv_general_dilated_patches(lhs, filter_shape, window_strides, padding,
+                                                     lhs_dilation, rhs_dilation, dims);
+  // At every place a product of its own: (spatial ..., batch, feature).
+  const Array product = dot_general(
+      patches, rhs,
+      {{1}, {dims.rhs_spec[1]}, spatial_of(first_axes(rank)), spatial_of(dims.rhs_spec)});
+  std::vector<int> order(rank);
+  for (int i = 0; i < rank - 2; ++i) order[out_spec[i + 2]] = i;
+  order[out_spec[0]] = rank - 2;
+  order[out_spec[1]] = rank - 1;
+  return transpose(product, order);
 }
 
-Array lax::scatter_sub(Operand operand, Operand scatter_indices, Operand updates,
-                       const ScatterDimensionNumbers& dimension_numbers,
-                       const ScatterOptions& options) {
-  return scatter_add(operand, scatter_indices, neg(updates), dimension_numbers, options);
+// Each row is multiplied with the matrix of its group: the sum over groups of masked products.
+Array lax::ragged_dot(Operand lhs, Operand rhs, Operand group_sizes,
+                      std::optional<DType> preferred_element_type) {
+  if (lhs.ndim() != 2 || rhs.ndim() != 3 || group_sizes.ndim() != 1 ||
+      !(group_sizes.shape(0) == rhs.shape(0)) || !(lhs.shape(1) == rhs.shape(1)))
+    throw ShapeError("ragged_dot: operands of shapes (" + lhs.shape().to_string() + "), (" +
+                         rhs.shape().to_string() + ") and (" + group_sizes.shape().to_string() +
+                         ")",
+                     "give rows (m, k), a matrix (k, n) for each group, and the groups' sizes");
+  const Array ends = cumsum(group_sizes, 0), starts = sub(ends, group_sizes);
+  const Array row = numpy::expand_dims(counting(lhs.shape(0), ends.dtype()), {1});
+  const Array member =
+      numpy::logical_and(numpy::greater_equal(row, starts), numpy::less(row, ends));
+  return numpy::einsum("mg,mk,gkn->mn", {astype(member, lhs.dtype()), lhs, rhs},
+                       preferred_element_type);
+}
+
+std::pair<Array, Array> lax::approx_max_k(Operand operand, Dim k, int reduction_dimension) {
+  return top_k(operand, k, reduction_dimension);
+}
+std::pair<Array, Array> lax::approx_min_k(Operand operand, Dim k, int reduction_dimension) {
+  const auto [values, indices] = top_k(neg(operand), k, reduction_dimension);
+  return {neg(values), indices};
 }
 
 namespace {
@@ -183,12 +180,14 @@ Array patches_of(Operand lhs, const Shape& filter_shape, const Shape& window_str
       conv_dimensions_of(dimension_numbers, "conv_general_dilated_patches"),
       preferred_element_type);
 }
-Array scatter_sub_of(Operand operand, Operand scatter_indices, Operand updates,
-                     const Argument& dimension_numbers, bool indices_are_sorted,
-                     bool unique_indices, const std::optional<std::string>& mode) {
-  return lax::scatter_sub(operand, scatter_indices, updates,
-                          scatter_dimensions_of(dimension_numbers),
-                          {mode_of(mode, "scatter_sub"), unique_indices, indices_are_sorted});
+Array local_of(Operand lhs, Operand rhs, const Shape& window_strides,
+               const functions::WindowPadding& padding, const Shape& filter_shape,
+               const std::optional<Shape>& lhs_dilation, const std::optional<Shape>& rhs_dilation,
+               const Argument& dimension_numbers) {
+  return lax::conv_general_dilated_local(
+      lhs, rhs, window_strides, padding, filter_shape, shape_or_empty(lhs_dilation),
+      shape_or_empty(rhs_dilation),
+      conv_dimensions_of(dimension_numbers, "conv_general_dilated_local"));
 }
 
 [[maybe_unused]] const FunctionInfo* const convolution_catalogue[] = {
@@ -212,27 +211,29 @@ Array scatter_sub_of(Operand operand, Operand scatter_indices, Operand updates,
              "The windows of this shape that a convolution reads, as features: the elements of "
              "each input feature's window in row-major order, one input feature after the other.",
              &patches_of),
-    function("lax", "broadcast_to_rank(x, rank)", "x with axes of size 1 in front, rank in all.",
-             &lax::broadcast_to_rank),
-    function("lax", "broadcast_like(arr, like_arr)", "arr broadcast to the shape of another array.",
-             &lax::broadcast_like),
-    function("lax", "empty(shape, dtype)", "zeros of a shape and dtype.", &lax::empty),
-    function("lax", "tile(operand, reps)", "operand repeated so often along each axis.",
-             &lax::tile),
-    function("lax", "stack(operands, axis=0)", "Arrays of one shape along a new axis.",
-             &lax::stack),
-    function("lax", "unstack(x, axis=0)", "The rows of x along an axis, without that axis.",
-             &lax::unstack),
-    function("lax", "index_take(src, idxs, axes)",
-             "src at idxs[i] along axes[i]; the axes of the indices come first. Indices outside "
-             "take the nearest element.",
-             &lax::index_take),
     function("lax",
-             "scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, "
-             "indices_are_sorted=False, unique_indices=False, mode=None)",
-             "scatter that subtracts updates from the elements; places that are named twice lose "
-             "both.",
-             &scatter_sub_of),
+             "conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, "
+             "lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None!)",
+             "A convolution with a kernel of its own at each place: rhs has the places of the "
+             "result as spatial axes, and as input features those of "
+             "conv_general_dilated_patches.",
+             &local_of),
+    function("lax",
+             "ragged_dot(lhs, rhs, group_sizes, precision=None!, preferred_element_type=None, "
+             "group_offset=None!)",
+             "The rows of lhs (m, k), of which the first group_sizes[0] are multiplied with rhs[0] "
+             "(k, n), the next group_sizes[1] with rhs[1], and so on; rows beyond are 0.",
+             &lax::ragged_dot),
+    function("lax",
+             "approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95!, "
+             "reduction_input_size_override=-1!, aggregate_to_topk=True!)",
+             "(values, indices) of the k largest along an axis; here they are exact.",
+             &lax::approx_max_k),
+    function("lax",
+             "approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95!, "
+             "reduction_input_size_override=-1!, aggregate_to_topk=True!)",
+             "(values, indices) of the k smallest along an axis; here they are exact.",
+             &lax::approx_min_k),
 };
 
 }  // namespace

@@ -159,19 +159,16 @@ Arrays bins_of(std::string_view function, const Argument& bins, std::size_t rank
 std::pair<Array, std::vector<Array>> histogramdd_of(Operand sample, const Argument& bins,
                                                     const std::optional<Arrays>& range,
                                                     const std::optional<Array>& weights,
-                                                    std::optional<bool> density) {
+                                                    bool density) {
   const std::size_t rank = sample.ndim() == 2 && sample.shape(1).is_constant()
                                ? std::size_t(sample.shape(1).constant())
                                : 0;
-  return numpy::histogramdd(sample, bins_of("histogramdd", bins, rank), range, weights,
-                            density.value_or(false));
+  return numpy::histogramdd(sample, bins_of("histogramdd", bins, rank), range, weights, density);
 }
 std::tuple<Array, Array, Array> histogram2d_of(Operand x, Operand y, const Argument& bins,
                                                const std::optional<Arrays>& range,
-                                               const std::optional<Array>& weights,
-                                               std::optional<bool> density) {
-  return numpy::histogram2d(x, y, bins_of("histogram2d", bins, 2), range, weights,
-                            density.value_or(false));
+                                               const std::optional<Array>& weights, bool density) {
+  return numpy::histogram2d(x, y, bins_of("histogram2d", bins, 2), range, weights, density);
 }
 
 [[maybe_unused]] const FunctionInfo* const histogram_functions[] = {

@@ -1,5 +1,6 @@
 // plait.numpy: elements by index, positions of true elements, distinct elements.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/functions/numpy_edits.h>
 #include <plait/primitives/narrow.h>
 
 #include "functions/functions.h"
@@ -295,10 +296,9 @@ Argument where_of(Operand condition, std::optional<Array> x, std::optional<Array
 Argument unique_of(Operand ar, bool return_index, bool return_inverse, bool return_counts,
                    std::optional<int> axis, bool equal_nan, std::optional<Dim> size,
                    std::optional<double> fill_value) {
-  if (axis && ar.ndim() != 1)
-    throw ValueError("unique: axis " + std::to_string(*axis) + " of an array of several axes",
-                     "leave axis out");
-  const numpy::Unique unique = numpy::unique_all(ar, equal_nan, size, fill_value);
+  const numpy::Unique unique = axis && ar.ndim() > 1
+                                   ? numpy::unique_slices(ar, *axis, size, fill_value)
+                                   : numpy::unique_all(ar, equal_nan, size, fill_value);
   if (!return_index && !return_inverse && !return_counts) return detail::give(unique.values);
   Argument::List parts{unique.values};
   if (return_index) parts.push_back(unique.indices);
@@ -307,9 +307,23 @@ Argument unique_of(Operand ar, bool return_index, bool return_inverse, bool retu
   return Argument(std::move(parts));
 }
 
-std::tuple<Array, Array, Array, Array> unique_all_of(Operand x) {
-  const numpy::Unique unique = numpy::unique_all(x);
+std::tuple<Array, Array, Array, Array> unique_all_of(Operand x, std::optional<Dim> size,
+                                                     std::optional<double> fill_value) {
+  const numpy::Unique unique = numpy::unique_all(x, false, size, fill_value);
   return {unique.values, unique.indices, unique.inverse, unique.counts};
+}
+std::pair<Array, Array> unique_counts_of(Operand x, std::optional<Dim> size,
+                                         std::optional<double> fill_value) {
+  const numpy::Unique unique = numpy::unique_all(x, false, size, fill_value);
+  return {unique.values, unique.counts};
+}
+std::pair<Array, Array> unique_inverse_of(Operand x, std::optional<Dim> size,
+                                          std::optional<double> fill_value) {
+  const numpy::Unique unique = numpy::unique_all(x, false, size, fill_value);
+  return {unique.values, unique.inverse};
+}
+Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double> fill_value) {
+  return numpy::unique_all(x, false, size, fill_value).values;
 }
 
 [[maybe_unused]] const FunctionInfo* const indexing_functions[] = {
@@ -355,18 +369,18 @@ std::tuple<Array, Array, Array, Array> unique_all_of(Operand x) {
         "equal_nan=True, size=None, fill_value=None)",
         "Distinct elements in order; with the index of the first of each, the place of each "
         "element among them, how many of "
-        "each. NaN are one kind unless equal_nan is False. TracerError under jit without size.",
+        "each. With an axis distinct slices along it. NaN are one kind unless equal_nan is False. "
+        "TracerError under jit without size.",
         &unique_of),
-    function("numpy", "unique_all(x)",
+    function("numpy", "unique_all(x, *, size=None, fill_value=None)",
              "(values, indices, inverse_indices, counts) of unique, where NaN are distinct.",
              &unique_all_of),
-    function("numpy", "unique_counts(x)", "(values, counts) of unique, where NaN are distinct.",
-             &numpy::unique_counts),
-    function("numpy", "unique_inverse(x)",
-             "(values, inverse_indices) of unique, where NaN are distinct.",
-             &numpy::unique_inverse),
-    function("numpy", "unique_values(x)", "Distinct elements in order, where NaN are distinct.",
-             &numpy::unique_values),
+    function("numpy", "unique_counts(x, *, size=None, fill_value=None)",
+             "(values, counts) of unique, where NaN are distinct.", &unique_counts_of),
+    function("numpy", "unique_inverse(x, *, size=None, fill_value=None)",
+             "(values, inverse_indices) of unique, where NaN are distinct.", &unique_inverse_of),
+    function("numpy", "unique_values(x, *, size=None, fill_value=None)",
+             "Distinct elements in order, where NaN are distinct.", &unique_values_of),
     function("numpy", "unravel_index(indices, shape)", "Places in a row as indices of each axis.",
              &numpy::unravel_index),
     function("numpy", "ravel_multi_index(multi_index, dims)",

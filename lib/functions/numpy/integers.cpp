@@ -39,12 +39,15 @@ Array divisor_of(const Arrays& x) {
 
 }  // namespace
 
-Array numpy::gcd(Operand x1, Operand x2) { return divisor_of(positive_integers("gcd", x1, x2)); }
+Array numpy::gcd(Operand x1, Operand x2) {
+  return abs(divisor_of(positive_integers("gcd", x1, x2)));  // of -128 as int8 as well
+}
 
 Array numpy::lcm(Operand x1, Operand x2) {
   const Arrays x = positive_integers("lcm", x1, x2);
   const Array divisor = divisor_of(x), zero = lax::eq(divisor, constant(0, divisor));
-  return lax::mul(lax::div(x[0], lax::select(zero, lax::full_like(divisor, 1), divisor)), x[1]);
+  return abs(
+      lax::mul(lax::div(x[0], lax::select(zero, lax::full_like(divisor, 1), divisor)), x[1]));
 }
 
 Array numpy::bitwise_count(Operand x) {

@@ -22,6 +22,17 @@ from plait._implicit import custom_linear_solve as custom_linear_solve
 from plait._implicit import custom_root as custom_root
 from plait._plait import catalogue as _catalogue
 from plait.lax import linalg as linalg
+from plait.lax._shapes import DotDimensionNumbers as DotDimensionNumbers
+from plait.lax._shapes import PrecisionLike as PrecisionLike
+from plait.lax._shapes import conv_general_permutations as conv_general_permutations
+from plait.lax._shapes import conv_general_shape_tuple as conv_general_shape_tuple
+from plait.lax._shapes import conv_shape_tuple as conv_shape_tuple
+from plait.lax._shapes import conv_transpose_shape_tuple as conv_transpose_shape_tuple
+from plait.lax._shapes import dtype as dtype
+from plait.lax._shapes import padtype_to_pads as padtype_to_pads
+from plait.lax._shapes import platform_dependent as platform_dependent
+from plait.lax._shapes import reduce_window_shape_tuple as reduce_window_shape_tuple
+from plait.lax._shapes import shape_as_value as shape_as_value
 
 linear_solve = custom_linear_solve
 
@@ -74,6 +85,9 @@ class Precision(str, _enum.Enum):
     HIGHEST = "highest"
 
     __str__ = str.__str__
+
+
+ConvGeneralDilatedDimensionNumbers = _typing.Union[None, tuple[str, str, str], ConvDimensionNumbers]
 
 
 def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):

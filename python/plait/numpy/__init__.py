@@ -16,6 +16,23 @@ from plait._plait import Array as ndarray
 from plait._plait import catalogue as _catalogue
 from plait._plait import from_dlpack
 from plait.numpy import _info, _ufuncs, fft, linalg
+from plait.numpy._along_axes import apply_along_axis, apply_over_axes, piecewise
+from plait.numpy._indexing import block, c_, delete, insert, ix_, mask_indices, r_
+from plait.numpy._memory import (
+    array_repr,
+    array_str,
+    frombuffer,
+    fromfile,
+    fromiter,
+    fromstring,
+    get_printoptions,
+    iterable,
+    load,
+    printoptions,
+    save,
+    savez,
+    set_printoptions,
+)
 from plait.numpy._vectorize import vectorize
 
 globals().update(_catalogue("numpy"))
@@ -29,7 +46,11 @@ signedinteger, unsignedinteger, complexfloating = (
     _np.unsignedinteger,
     _np.complexfloating,
 )
-dtype, generic = _np.dtype, _np.generic
+dtype, generic, flexible, character = _np.dtype, _np.generic, _np.flexible, _np.character
+object_, ComplexWarning = _np.object_, _np.exceptions.ComplexWarning
+# C's names of the dtypes, of which int_, uint, float_ and complex_ are the default ones.
+int_, uint, float_, complex_ = int32, uint32, float32, complex64
+single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None):

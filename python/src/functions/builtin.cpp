@@ -23,7 +23,7 @@ struct BuiltinObject {
   int variadic;                   // index of the *parameter, or -1
   bool collects;                  // as a method: x.reshape(2, 3) is x.reshape((2, 3))
   bool second_first;              // as a method: x.compress(c) is compress(c, x)
-  bool takes_functions;           // where(p, f, g, *xs) is another function
+  const char* of_functions;       // where(p, f, g, *xs) and pad(a, n, f): Python's "module.name"
   Gives gives;
   PyObject* result;  // the named tuple type of several results, or null
   PyObject* dict;
@@ -66,9 +66,12 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     const std::size_t size = info.parameters.size();
     Source::forget_line();
-    if (self.takes_functions && count > 2 && (is_function(values[1]) || is_function(values[2]))) {
-      const py::object where = py::module_::import("plait._where").attr("where_functions");
-      return PyObject_Vectorcall(where.ptr(), values, std::size_t(count), keywords);
+    if (self.of_functions && count > 2 && (is_function(values[1]) || is_function(values[2]))) {
+      const std::string path = self.of_functions;
+      const std::size_t dot = path.rfind('.');
+      const py::object function =
+          py::module_::import(path.substr(0, dot).c_str()).attr(path.substr(dot + 1).c_str());
+      return PyObject_Vectorcall(function.ptr(), values, std::size_t(count), keywords);
     }
     std::vector<Argument> arguments(size);
     std::uint64_t given = 0;
@@ -146,7 +149,10 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type, const std::string& 
   self->variadic = -1;
   self->collects = type == method_type && (info.name == "reshape" || info.name == "transpose");
   self->second_first = type == method_type && info.name == "compress";
-  self->takes_functions = info.module == "numpy" && info.name == "where";
+  self->of_functions = info.module != "numpy" ? nullptr
+                       : info.name == "where" ? "plait._where.where_functions"
+                       : info.name == "pad"   ? "plait.numpy._along_axes.pad_by_function"
+                                              : nullptr;
   self->gives = name == "flatten" ? Gives::values : given_by(info);  // the method flatten copies
   self->result = self->dict = nullptr;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
