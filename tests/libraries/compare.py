@@ -21,7 +21,9 @@ FOLDER = pathlib.Path(__file__).parent
 def run(command, environment=None):
     """The results by name, the seconds, and the last line of the error."""
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=FOLDER)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=FOLDER, timeout=150
+    )
     seconds = time.perf_counter() - start
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     error = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[-1]

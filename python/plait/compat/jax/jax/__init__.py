@@ -53,6 +53,7 @@ from jax._config import (
     transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
+from jax._indexing import add_indexing as _add_indexing
 from jax._transforms import (
     checkpoint,
     checkpoint_policies,
@@ -82,6 +83,7 @@ from jax._transforms import (
 from jax.version import __version__, __version_info__
 
 _add_attributes()
+_add_indexing()
 
 from jax import (  # noqa: E402
     core,

@@ -9,9 +9,28 @@ import plait
 from plait import _plait
 
 from jax._doors import refuse
+from jax._dtypes import canonical, converted
 
 Array = plait.Array
-ShapeDtypeStruct = plait.ShapeDtypeStruct
+
+
+class _StructType(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, plait.ShapeDtypeStruct)
+
+    def __subclasscheck__(cls, other):
+        return issubclass(other, plait.ShapeDtypeStruct) or type.__subclasscheck__(cls, other)
+
+
+class ShapeDtypeStruct(metaclass=_StructType):
+    """Makes plait's ShapeDtypeStruct, and is the type of all; where arrays lie is not part of it."""
+
+    def __new__(cls, shape, dtype, weak_type=False, *, sharding=None, vma=None, is_ref=False):
+        return plait.ShapeDtypeStruct(shape, canonical(dtype), weak_type=weak_type)
+
+
+class ShapedArray(ShapeDtypeStruct):
+    """The same by another name."""
 
 
 class _TracerType(type):
@@ -21,6 +40,31 @@ class _TracerType(type):
 
 class Tracer(metaclass=_TracerType):
     """The type of arrays inside transforms; concrete arrays are no instances of it."""
+
+
+class _JvpTracerType(type):
+    def __instancecheck__(cls, instance):
+        return _plait.is_of_this_trace(instance) and _plait.carries_tangent(instance)
+
+
+class JVPTracer(metaclass=_JvpTracerType):
+    """The type of arrays that carry a tangent of the innermost transform."""
+
+
+class Trace:
+    """The type of traces; one object stands for all of plait's."""
+
+    @property
+    def main(self):
+        return self
+
+
+_trace = Trace()
+
+
+def find_top_trace(values):
+    """The trace of some values."""
+    return _trace
 
 
 def typeof(x):
@@ -119,8 +163,6 @@ def device_of(device):
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """x, a tree of arrays and numbers, as arrays on a device."""
-    from jax._dtypes import converted
-
     name = device_of(device)
     leaves, structure = _plait.flatten(x)
     arrays = [converted(leaf) for leaf in leaves]
@@ -180,6 +222,7 @@ def _choose(array, choices, out=None, mode="raise"):
 
 
 _ATTRIBUTES = {
+    "_trace": property(lambda array: _trace),
     "sharding": property(_sharding),
     "devices": _devices,
     "committed": property(lambda array: False),
@@ -199,8 +242,25 @@ _ATTRIBUTES = {
 }
 
 
+def _update(aval, **changed):
+    """A type with other parts."""
+    values = {"shape": aval.shape, "dtype": aval.dtype, "weak_type": aval.weak_type} | changed
+    return ShapeDtypeStruct(**values)
+
+
+_TYPE_ATTRIBUTES = {
+    "sharding": None,
+    "vma": frozenset(),
+    "update": _update,
+    "to_tangent_aval": lambda aval: aval,
+    "strip_weak_type": lambda aval: _update(aval, weak_type=False),
+    "str_short": lambda aval, *args, **kwargs: str(aval),
+}
+
+
 def add_attributes():
     """Gives plait's Array the attributes of JAX's that it has not; part of `import jax`."""
-    for name, value in _ATTRIBUTES.items():
-        if not hasattr(Array, name):
-            setattr(Array, name, value)
+    for kind, attributes in ((Array, _ATTRIBUTES), (plait.ShapeDtypeStruct, _TYPE_ATTRIBUTES)):
+        for name, value in attributes.items():
+            if not hasattr(kind, name):
+                setattr(kind, name, value)

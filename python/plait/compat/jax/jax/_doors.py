@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import functools
 import importlib
 import sys
 
@@ -20,6 +21,12 @@ def lacking(module, lazy=()):
         )
 
     return __getattr__
+
+
+def load(module, *names):
+    """Imports submodules, which then are attributes of a module instead of what was under their names."""
+    for name in names:
+        importlib.import_module(f"{module}.{name}")
 
 
 def take(namespace, source, names):
@@ -78,3 +85,14 @@ def door(namespace, source):
             namespace.setdefault(name, getattr(module, name))
     namespace.setdefault("__all__", public(namespace))
     return lacking(namespace["__name__"])
+
+
+def listed(function):
+    """A function whose results are a list, where plait's are a tuple."""
+
+    @functools.wraps(function)
+    def call(*args, **keywords):
+        found = function(*args, **keywords)
+        return list(found) if isinstance(found, tuple) else found
+
+    return call

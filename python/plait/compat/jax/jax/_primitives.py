@@ -132,9 +132,9 @@ class Primitive:
         def abstract(*avals, params):
             return listed(self._abstract(*avals, **params()))
 
-        primitive.decompose(run)
         if self._abstract is not None:
             primitive.abstract(abstract)
+        primitive.decompose(run)
         if self in primitive_jvps:
             primitive.jvp(self._jvp)
         if self in primitive_transposes:

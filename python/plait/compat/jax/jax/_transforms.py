@@ -67,7 +67,13 @@ def vmap(
 
 def pmap(fun, axis_name=None, *args, **kwargs):
     """Not here: it runs a function on several devices."""
-    refuse("jax.pmap", "programs of plait's drop-in run on one device", "use jax.vmap, or jax.jit")
+
+    def mapped(*args, **kwargs):
+        refuse(
+            "jax.pmap", "programs of plait's drop-in run on one device", "use jax.vmap, or jax.jit"
+        )
+
+    return functools.wraps(fun)(mapped)
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):

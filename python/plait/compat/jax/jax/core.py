@@ -9,16 +9,14 @@ from typing import Any
 import plait
 from plait import _plait
 
+from jax._arrays import ShapedArray as ShapedArray, Trace as Trace, Tracer as Tracer
 from jax._doors import lacking
+from jax._transforms import ensure_compile_time_eval as ensure_compile_time_eval
 
-ShapedArray = AbstractValue = plait.ShapeDtypeStruct
+AbstractValue = ShapedArray
 Value = Any
 ParamDict = dict
 Atom = Any
-
-
-class Trace:
-    """The type of traces, which plait does not show."""
 
 
 def get_aval(x):

@@ -5,6 +5,9 @@ SPDX-License-Identifier: Apache-2.0
 
 import functools
 import inspect
+import threading
+
+import numpy as np
 
 import plait
 from plait import _plait
@@ -12,6 +15,7 @@ from plait._plait import flatten, unflatten
 
 from jax import _doors
 from jax._transforms import closure_convert as closure_convert
+from jax.dtypes import float0
 from jax.tree_util import Partial
 
 
@@ -25,8 +29,86 @@ def _positions(fun, nondiff_argnums, nondiff_argnames):
     return tuple(sorted(set(numbers)))
 
 
-class custom_jvp(plait.custom_jvp):
-    """plait.custom_jvp."""
+# --- Zeros by their type -------------------------------------------------------------------------
+
+
+class SymbolicZero:
+    """A tangent that is known to be zero: a type."""
+
+    def __init__(self, aval):
+        self.aval, self.shape, self.dtype = aval, aval.shape, aval.dtype
+        self.ndim, self.size = len(aval.shape), aval.size
+
+
+class CustomVJPPrimal:
+    """An argument of a forward rule with symbolic zeros, and whether a derivative with respect to it is wanted."""
+
+    def __init__(self, value, perturbed):
+        self.value, self.perturbed = value, perturbed
+
+
+def custom_vjp_primal_tree_values(tree):
+    """The values of a tree of CustomVJPPrimal."""
+    leaves, structure = flatten(tree, lambda node: isinstance(node, CustomVJPPrimal))
+    return unflatten(
+        structure, [leaf.value if isinstance(leaf, CustomVJPPrimal) else leaf for leaf in leaves]
+    )
+
+
+def zero_from_primal(primal, symbolic_zeros=False):
+    """A zero tangent of a value."""
+    if symbolic_zeros:
+        return SymbolicZero(_plait.aval_of(primal))
+    return _plait.zeros_like(primal)
+
+
+def _instantiated(tree):
+    """A tree with arrays for its symbolic zeros."""
+    leaves, structure = flatten(tree)
+    return unflatten(
+        structure,
+        [
+            _plait.zeros_like(leaf.aval) if isinstance(leaf, SymbolicZero) else leaf
+            for leaf in leaves
+        ],
+    )
+
+
+def _no_tangent(value, symbolic):
+    """What a rule gets as the tangent of an integer, or of what does not vary."""
+    aval = _plait.aval_of(value)
+    return SymbolicZero(aval) if symbolic else np.zeros(aval.shape, float0)
+
+
+class _Symbolic:
+    """Which leaves of the arguments carry tangents, in a call whose rules run at once; None elsewhere."""
+
+    symbolic = False
+    varying = threading.local()
+
+    def __call__(self, *args, **kwargs):
+        if not self.symbolic:
+            return super().__call__(*args, **kwargs)
+        _, _, dynamic, _ = self.arguments(args, kwargs)
+        leaves = flatten(dynamic)[0]
+        before = getattr(self.varying, "flags", None)
+        try:
+            staged = _plait.stages_custom_rules([_plait.to_array(leaf) for leaf in leaves])
+            self.varying.flags = (
+                None if staged else [_plait.carries_tangent(leaf) for leaf in leaves]
+            )
+            return super().__call__(*args, **kwargs)
+        finally:
+            self.varying.flags = before
+
+    def flags_of(self, leaves):
+        """Whether a derivative with respect to each leaf is wanted, as far as is known."""
+        flags = getattr(self.varying, "flags", None) or [True] * len(leaves)
+        return [flag and _plait.is_differentiable(leaf) for flag, leaf in zip(flags, leaves)]
+
+
+class custom_jvp(_Symbolic, plait.custom_jvp):
+    """plait.custom_jvp; with symbolic_zeros, what does not vary has no tangent."""
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, _positions(fun, nondiff_argnums, nondiff_argnames))
@@ -35,12 +117,55 @@ class custom_jvp(plait.custom_jvp):
     def jvp(self):
         return self.rule
 
+    def defjvp(self, jvp, symbolic_zeros=False):
+        self.symbolic = symbolic_zeros
 
-class custom_vjp(plait.custom_vjp):
-    """plait.custom_vjp."""
+        def rule(*args):
+            *nondiff, primals, tangents = args
+            leaves = flatten(primals)[0]
+            given, structure = flatten(tangents)
+            flags = (
+                self.flags_of(leaves) if symbolic_zeros else map(_plait.is_differentiable, leaves)
+            )
+            given = [
+                tangent if flag else _no_tangent(leaf, symbolic_zeros)
+                for leaf, tangent, flag in zip(leaves, given, flags)
+            ]
+            outputs, derivatives = jvp(*nondiff, primals, unflatten(structure, given))
+            return outputs, _instantiated(derivatives)
+
+        super().defjvp(rule)
+        return jvp
+
+
+class custom_vjp(_Symbolic, plait.custom_vjp):
+    """plait.custom_vjp; with symbolic_zeros, the forward rule is told what varies."""
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, _positions(fun, nondiff_argnums, nondiff_argnames))
+
+    def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
+        self.symbolic = symbolic_zeros
+        forward = fwd
+
+        def told(*args):
+            numbers = [i for i in range(len(args)) if i not in self.nondiff_argnums]
+            leaves, structure = flatten(tuple(args[i] for i in numbers))
+            wrapped = unflatten(
+                structure, [CustomVJPPrimal(*pair) for pair in zip(leaves, self.flags_of(leaves))]
+            )
+            given = list(args)
+            for number, value in zip(numbers, wrapped):
+                given[number] = value
+            return fwd(*given)
+
+        if symbolic_zeros:
+            forward = told
+
+        def backward(*args):
+            return _instantiated(bwd(*args))
+
+        super().defvjp(forward, backward)
 
 
 def custom_gradient(fun):
@@ -82,32 +207,6 @@ class _Pull:
         *consts, cotangent = consts_and_cotangent
         leaves, _ = flatten(cotangent)
         return unflatten(self.structure, self.converted(*leaves, *consts))
-
-
-class SymbolicZero:
-    """A tangent that is known to be zero; rules get arrays here, so that none is of this type."""
-
-    def __init__(self, aval):
-        self.aval = aval
-
-
-class CustomVJPPrimal:
-    """An argument of a forward rule with symbolic zeros, of which there are none here."""
-
-    def __init__(self, value, perturbed):
-        self.value, self.perturbed = value, perturbed
-
-
-def custom_vjp_primal_tree_values(tree):
-    """The values of a tree of CustomVJPPrimal."""
-    is_primal = lambda leaf: isinstance(leaf, CustomVJPPrimal)  # noqa: E731
-    leaves, structure = flatten(tree, is_primal)
-    return unflatten(structure, [leaf.value if is_primal(leaf) else leaf for leaf in leaves])
-
-
-def zero_from_primal(primal, symbolic_zeros=False):
-    """A zero tangent of a value."""
-    return _plait.zeros_like(primal)
 
 
 linear_call = _doors.refused(

@@ -22,8 +22,11 @@ def _segment(name, method, start):
         data, segment_ids = _converted(data), _converted(segment_ids)
         if num_segments is None:
             num_segments = int(_numpy.max(segment_ids)) + 1 if segment_ids.size else 0
+        segment_ids = _numpy.where(
+            segment_ids < 0, num_segments, segment_ids
+        )  # no count from the end
         result = _numpy.full((num_segments, *data.shape[1:]), start(data.dtype), data.dtype)
-        return getattr(result.at[segment_ids], method)(data, mode="drop" if mode is None else mode)
+        return getattr(result.at[segment_ids], method)(data, mode=mode)
 
     function.__name__ = name
     function.__doc__ = (

@@ -13,6 +13,7 @@ __getattr__ = _doors.lacking(
         "checkify",
         "compilation_cache",
         "jax2tf",
+        "layout",
         "mesh_utils",
         "multihost_utils",
         "pallas",

@@ -3,6 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+from typing import Any
+
 import plait
 
 from jax import _doors
@@ -23,6 +25,7 @@ class Error:
             raise ValueError(str(self._error))
 
 
+ErrorCategory = Any
 user_checks: frozenset = frozenset(["user"])
 nan_checks = float_checks = frozenset(["nan"])
 div_checks, index_checks = frozenset(["div"]), frozenset(["index"])

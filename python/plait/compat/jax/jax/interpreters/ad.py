@@ -8,6 +8,7 @@ import functools
 import plait
 
 from jax import _doors
+from jax._arrays import JVPTracer as JVPTracer
 from jax._primitives import (
     UndefinedPrimal as UndefinedPrimal,
     Zero as Zero,

@@ -42,4 +42,8 @@ for _name in (
 ).split():
     if hasattr(_initializers, _name):
         globals()[_name] = _making(_name)
+    else:
+        globals()[_name] = _doors.refused(
+            f"jax.nn.initializers.{_name}", "plait has no such initializer"
+        )
 __getattr__ = _doors.lacking(__name__)

@@ -10,6 +10,7 @@ import inspect as _inspect
 
 import numpy as _np
 
+import plait.lax as _lax
 import plait.numpy as _pnp
 from plait import _plait
 from plait.numpy import *  # noqa: F403
@@ -24,7 +25,9 @@ from jax._dtypes import (
     issubdtype,
     result_type,
 )
-from jax.numpy import fft, linalg
+from jax._indexing import taking as _taking
+
+_doors.load(__name__, "fft", "linalg")  # in the place of plait's
 
 # Arrays made without a dtype are of the default float.
 zeros, ones, empty, eye, identity, tri = (
@@ -98,6 +101,36 @@ def isrealobj(x):
     return not iscomplexobj(x)
 
 
+take, take_along_axis = _taking(_pnp.take), _taking(_pnp.take_along_axis)
+for (
+    _name
+) in "hsplit vsplit dsplit meshgrid broadcast_arrays atleast_1d atleast_2d atleast_3d".split():
+    globals()[_name] = _doors.listed(getattr(_pnp, _name))
+
+
+def _splitting(function):
+    def split(ary, indices_or_sections, axis=0):
+        if isinstance(indices_or_sections, _np.ndarray):
+            indices_or_sections = indices_or_sections.tolist()
+        return list(function(_converted(ary), indices_or_sections, axis))
+
+    split.__name__, split.__doc__ = function.__name__, function.__doc__
+    return split
+
+
+split, array_split = _splitting(_pnp.split), _splitting(_pnp.array_split)
+
+
+def finfo(dtype):
+    """Limits of a floating dtype, as numbers of it."""
+    dtype = _canonical(getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) else dtype)
+    if dtype.kind in "fc":
+        return _np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
 # Dtypes and classes of them.
 int_, uint, float_, complex_ = _pnp.int64, _pnp.uint64, _pnp.float64, _pnp.complex128
 single, double, csingle, cdouble = _pnp.float32, _pnp.float64, _pnp.complex64, _pnp.complex128
@@ -109,6 +142,34 @@ printoptions, set_printoptions, get_printoptions = (
     _np.get_printoptions,
 )
 iterable = _np.iterable
+
+
+def einsum(
+    subscripts,
+    *operands,
+    out=None,
+    optimize="auto",
+    precision=None,
+    preferred_element_type=None,
+    **options,
+):
+    """plait.numpy.einsum; a function that contracts, or a sharding, is not taken."""
+    contract = options.pop("_dot_general", None)
+    if contract is not None and contract is not _lax.dot_general:
+        _doors.refuse(
+            "jax.numpy.einsum",
+            "_dot_general is another function than jax.lax.dot_general",
+            "leave it out",
+        )
+    return _pnp.einsum(
+        subscripts,
+        *operands,
+        out=out,
+        optimize=optimize,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
 
 # Functions of the host, on files and text.
 array_repr, array_str, save, savez = _np.array_repr, _np.array_str, _np.save, _np.savez

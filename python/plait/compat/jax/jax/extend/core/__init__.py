@@ -13,6 +13,7 @@ import plait
 from plait import _plait
 from plait._transforms import ClosedJaxpr
 
+from jax._arrays import find_top_trace
 from jax._doors import lacking, refused
 from jax._primitives import Primitive
 from jax.extend.core import primitives
@@ -93,7 +94,6 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE():
     return _plait.is_tracing()
 
 
-find_top_trace = refused("jax.extend.core.find_top_trace", "plait's traces are not shown")
 new_jaxpr_eqn = refused("jax.extend.core.new_jaxpr_eqn", "plait.Builder makes jaxprs")
 take_current_trace = refused("jax.extend.core.take_current_trace", "plait's traces are not shown")
 set_current_trace = refused("jax.extend.core.set_current_trace", "plait's traces are not shown")

@@ -1,0 +1,206 @@
+"""plait.compat.jax: its doors, and JAX's idioms under it, in processes of their own, since it changes plait's Array.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import plait
+import pytest
+from plait import compat
+from processes import run
+
+DOOR = (sys.executable, "-m", "plait.jax")
+x = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+# Statements that may set y, an expression, and its value by NumPy or by hand.
+IDIOMS = {
+    "asarray": ("", "jnp.asarray([1.0, 2.0]) * 2", [2.0, 4.0]),
+    "narrow": ("", "jnp.array(np.arange(3.0)).dtype == jnp.float32", True),
+    "default_int": ("", "(jnp.arange(3).dtype == jnp.int32, jnp.zeros(2, float).dtype.name)", [True, "float32"]),
+    "x64": ("jax.config.update('jax_enable_x64', True); y = jnp.zeros(2).dtype.name; jax.config.update('jax_enable_x64', False)", "y", "float64"),
+    "scalar_type": ("", "jnp.float32(1.5)", 1.5),
+    "is_array": ("", "isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)", True),
+    "is_tracer": ("y = []; jax.jit(lambda v: y.append(isinstance(v, jax.core.Tracer) and isinstance(v, jax.Array)) or v)(x)", "y[0]", True),
+    "device": ("", "[jax.devices()[0].platform, jax.default_backend(), jax.device_count()]", ["cpu", "cpu", 1]),
+    "at_set": ("", "x.at[0, 1].set(9.0)", np.array([[0, 9, 2], [3, 4, 5]])),
+    "at_drop": ("", "x.at[jnp.array([0, 7]), 0].add(1.0)", np.array([[1, 1, 2], [3, 4, 5]])),
+    "clip_read": ("", "[x[0, jnp.array(9)], x[5, 0]]", [2.0, 3.0]),
+    "iterate": ("", "[row.sum() for row in x]", [3.0, 12.0]),
+    "immutable": ("try: x[0] = 1\nexcept TypeError: y = 1", "y", 1),
+    "split_list": ("", "type(jnp.split(x, 3, axis=1)) is list", True),
+    "take_fill": ("", "jnp.isnan(jnp.take(x[0], jnp.array([1, 5])))", [False, True]),
+    "grad": ("", "jax.grad(lambda v: jnp.sum(v**2))(x)", 2 * x),
+    "has_aux": ("", "jax.value_and_grad(lambda v: (v**2, v + 1), has_aux=True)(3.0)", [[9.0, 4.0], 6.0]),
+    "argnums": ("", "jax.grad(lambda a, b: a * b, argnums=(0, 1))(2.0, 5.0)", [5.0, 2.0]),
+    "jvp": ("", "jax.jvp(jnp.sin, (0.5,), (2.0,))", [np.sin(0.5), 2 * np.cos(0.5)]),
+    "vjp": ("y = jax.vjp(lambda v: v**3, 2.0)[1]", "y(1.0)[0]", 12.0),
+    "linearize": ("", "jax.linearize(lambda v: v**2, 3.0)[1](1.0)", 6.0),
+    "hessian": ("", "jax.hessian(lambda v: v[0] ** 2 * v[1])(jnp.array([2.0, 3.0]))", np.array([[6.0, 4.0], [4.0, 0.0]])),
+    "jacobians": ("f = lambda v: v**2", "jax.jacfwd(f)(x[0]) + jax.jacrev(f)(x[0])", np.diag(4 * x[0])),
+    "vmap_axes": ("", "jax.vmap(lambda a, b: a + b, in_axes=(1, None), out_axes=1)(x, 1.0)", x + 1),
+    "vmap_list": ("", "jax.vmap(lambda a, b: a @ b, in_axes=[0, 0])(x, x)", (x * x).sum(1)),
+    "static": ("f = jax.jit(lambda v, n: v * n, static_argnums=1)", "f(x, 3)", 3 * x),
+    "static_name": ("f = jax.jit(lambda v, mode: v if mode == 'a' else -v, static_argnames='mode')", "f(x, mode='b')", -x),
+    "lower": ("", "jax.jit(lambda v: v + 1).lower(x).compile()(x)", x + 1),
+    "eval_shape": ("", "jax.eval_shape(lambda v: v @ v.T, jax.ShapeDtypeStruct((4, 2), jnp.float32)).shape", [4, 4]),
+    "cond_old": ("", "jax.lax.cond(True, 1.0, lambda a: a + 1, 5.0, lambda a: a)", 2.0),
+    "scan": ("", "jax.lax.scan(lambda c, v: (c + v, c * v), 0.0, x[0])", [3.0, np.array([0.0, 0.0, 2.0])]),
+    "while": ("", "jax.lax.while_loop(lambda v: v < 10, lambda v: v * 2, 1)", 16),
+    "fori": ("", "jax.lax.fori_loop(0, 4, lambda i, v: v + i, 0)", 6),
+    "switch": ("", "jax.lax.switch(1, [lambda v: v, lambda v: -v], 2.0)", -2.0),
+    "associative": ("", "jax.lax.associative_scan(jnp.add, x[1])", np.cumsum(x[1])),
+    "custom_jvp": ("f = jax.custom_jvp(lambda v: v * v); f.defjvp(lambda p, t: (f(*p), 7.0 * t[0]))", "jax.grad(f)(2.0)", 7.0),
+    "defjvps": ("f = jax.custom_jvp(lambda a, b: a * b); f.defjvps(lambda t, o, a, b: 3 * t, None)", "jax.grad(f, (0, 1))(2.0, 4.0)", [3.0, 0.0]),
+    "custom_vjp": ("f = jax.custom_vjp(lambda n, v: v * n, nondiff_argnums=(0,)); f.defvjp(lambda n, v: (v * n, v), lambda n, r, g: (g * r * n,))", "jax.grad(lambda v: f(2, v))(5.0)", 10.0),
+    "symbolic": ("f = jax.custom_jvp(lambda a, b: a * b); f.defjvp(lambda p, t: (f(*p), type(t[1]) is jax.custom_derivatives.SymbolicZero and 5.0 * t[0]), symbolic_zeros=True)", "jax.grad(f)(2.0, 4.0)", 5.0),
+    "custom_gradient": ("f = jax.custom_gradient(lambda v: (v * v, lambda g: 3.0 * g))", "jax.grad(f)(2.0)", 3.0),
+    "checkpoint": ("", "jax.grad(jax.checkpoint(lambda v: jnp.sin(v) ** 2))(0.3)", np.sin(0.6)),
+    "pure_callback": ("", "jax.jit(lambda v: jax.pure_callback(lambda a: np.sort(a)[::-1].copy(), jax.ShapeDtypeStruct((3,), v.dtype), v))(x[0])", x[0][::-1]),
+    "primitive": ("from jax.extend.core import Primitive; from jax.interpreters import ad, batching, mlir; p = Primitive('times'); p.def_impl(lambda v, k: v * k); p.def_abstract_eval(lambda a, k: a); ad.primitive_jvps[p] = lambda vs, ts, k: (p.bind(*vs, k=k), p.bind(*ts, k=k)); batching.primitive_batchers[p] = lambda vs, ds, k: (p.bind(*vs, k=k), ds[0])", "jax.jit(jax.vmap(jax.grad(lambda v: p.bind(v * v, k=3.0))))(x[0])", 6 * x[0]),
+    "custom_vmap": ("f = jax.custom_batching.custom_vmap(lambda v: v + 1); f.def_vmap(lambda n, b, v: (v + 10, True))", "[f(1.0), jax.vmap(f)(x[0])]", [2.0, x[0] + 10]),
+    "tree": ("", "jax.tree.map(lambda a, b: a + b, {'a': 1, 'b': [2]}, {'a': 3, 'b': [4]})", {"a": 4, "b": [6]}),
+    "dataclass_leaf": ("import dataclasses; D = dataclasses.make_dataclass('D', ['v'])", "len(jax.tree.leaves([D([1, 2]), 3]))", 2),
+    "register": ("import dataclasses; D = jax.tree_util.register_dataclass(dataclasses.make_dataclass('D', ['v', 'n']), ['v'], ['n'])", "jax.jit(lambda d: D(d.v * d.n, d.n))(D(x, 3)).v", 3 * x),
+    "partial": ("", "jax.jit(lambda f, v: f(v))(jax.tree_util.Partial(jnp.add, 1.0), x)", x + 1),
+    "ravel": ("y, back = jax.flatten_util.ravel_pytree({'a': x, 'b': 1.0})", "[y, back(y * 2)['a']]", [[*range(6), 1.0], 2 * x]),
+    "segment_sum": ("", "jax.ops.segment_sum(x[1], jnp.array([0, 2, -1]), 2)", [3.0, 0.0]),
+    "random": ("", "jax.random.normal(jax.random.PRNGKey(0), (2,))", [1.622642, 2.0252647]),
+    "one_hot": ("", "jax.nn.one_hot(jnp.array([1, 0]), 2)", np.array([[0.0, 1.0], [1.0, 0.0]])),
+    "disable_jit": ("y = []\nwith jax.disable_jit(): jax.jit(lambda v: y.append(float(v)))(2.0)", "y", [2.0]),
+    "named_scope": ("with jax.named_scope('a'), jax.ensure_compile_time_eval(): y = x + 1", "y", x + 1),
+    "monitoring": ("y = []; jax.monitoring.register_event_listener(lambda e, **k: y.append(e)); jax.monitoring.record_event('/e')", "y", ["/e"]),
+    "linear_util": ("from jax.extend import linear_util as lu; from jax.api_util import flatten_fun_nokwargs; t = jax.tree.structure((0,)); f, out = flatten_fun_nokwargs(lu.wrap_init(lambda a: {'b': a}), t)", "[f.call_wrapped(1), len(jax.tree.leaves(out().unflatten([5])))]", [[1], 1]),
+    "version": ("import importlib.metadata as m", "[jax.__version__, m.version('jax'), m.version('jaxlib')]", ["0.10.2"] * 3),
+}  # fmt: skip
+
+# What the drop-in refuses, and a word of the error.
+REFUSED = {
+    "pmap": ("jax.pmap(lambda v: v)(x)", "jax.pmap"),
+    "psum": ("jax.lax.psum(x, 'i')", "unbound axis name"),
+    "absent": ("jax.numpy.no_such", "has not got it"),
+    "stablehlo": ("jax.export.export(lambda v: v)", "StableHLO"),
+    "pallas": ("jax.experimental.pallas.pallas_call(1)", "Pallas"),
+    "mlir": ("jax.interpreters.mlir.ir_constant(1)", "MLIR"),
+    "shard_map": ("jax.shard_map(lambda v: v)", "one device"),
+    "nan_checks": ("jax.config.update('jax_debug_nans', True)", "first_nan"),
+}
+
+CHILD = """
+import json, sys
+import numpy as np, jax, jax.numpy as jnp
+import jax.export, jax.flatten_util, jax.experimental.pallas, jax.interpreters.mlir
+
+def plain(value):
+    if isinstance(value, dict): return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)): return [plain(v) for v in value]
+    return np.asarray(value).tolist() if isinstance(value, (jax.Array, np.generic)) else value
+
+results = {}
+for name, (before, expression) in json.load(sys.stdin).items():
+    scope = {"jax": jax, "jnp": jnp, "np": np, "x": jnp.arange(6.0).reshape(2, 3)}
+    try:
+        exec(before, scope)
+        results[name] = {"value": plain(eval(expression, scope))}
+    except Exception as error:
+        results[name] = {"error": f"{type(error).__name__}: {error}"}
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    script = tmp_path_factory.mktemp("jax") / "child.py"
+    script.write_text(CHILD)
+    asked = {name: (before, expression) for name, (before, expression, _) in IDIOMS.items()}
+    asked |= {name: ("", expression) for name, (expression, _) in REFUSED.items()}
+    return json.loads(run(*DOOR, script, input=json.dumps(asked)))
+
+
+def check(value, expected):
+    if isinstance(expected, np.ndarray):
+        expected = expected.tolist()
+    if isinstance(expected, dict):
+        assert value.keys() == expected.keys()
+        value, expected = list(value.values()), list(expected.values())
+    if isinstance(expected, list):
+        assert len(value) == len(expected)
+        for one, other in zip(value, expected):
+            check(one, other)
+    elif isinstance(expected, float):
+        np.testing.assert_allclose(value, expected, rtol=2e-6)
+    else:
+        assert value == expected
+
+
+@pytest.mark.parametrize("name", IDIOMS)
+def test_idiom(results, name):
+    assert "error" not in results[name], results[name]["error"]
+    check(results[name]["value"], IDIOMS[name][2])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_there_is_named(results, name):
+    assert REFUSED[name][1] in results[name]["error"]
+
+
+def test_every_module_of_the_folder_can_be_imported():
+    code = (
+        "import importlib, pkgutil, jax, jaxlib\n"
+        "for m in pkgutil.walk_packages(jax.__path__, 'jax.'): importlib.import_module(m.name)\n"
+    )
+    run(*DOOR, "-c", code)
+
+
+def test_script_module_and_children_see_the_folder_and_their_arguments(tmp_path):
+    (tmp_path / "helper.py").write_text("import jax, sys; print('helper', *sys.argv[1:])")
+    text = "import helper, os, subprocess, sys\nprint(__name__, sys.argv[1:])\n"
+    text += (
+        "subprocess.run([sys.executable, '-c', 'import jax; print(jax.__file__)'], check=True)\n"
+    )
+    (tmp_path / "program.py").write_text(text)
+    lines = run(*DOOR, tmp_path / "program.py", "-a", "b").splitlines()
+    assert lines[0] == "helper -a b" and lines[1] == "__main__ ['-a', 'b']"
+    assert lines[2].startswith(compat.jax_path())
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(
+            [os.path.abspath(os.path.dirname(os.path.dirname(plait.__file__))), str(tmp_path)]
+        )
+    }
+    assert run(*DOOR, "-m", "helper", "c", env=environment, cwd=tmp_path) == "helper c\n"
+
+
+def test_path_and_usage():
+    assert run(*DOOR, "--path").strip() == compat.jax_path()
+    assert {"jax", "jaxlib", "jax-0.10.2.dist-info"} <= set(os.listdir(compat.jax_path()))
+    done = subprocess.run(DOOR, capture_output=True, text=True)
+    assert done.returncode == 2 and "usage" in done.stderr
+
+
+def test_the_folder_is_on_no_path_until_it_is_asked_for():
+    code = (
+        "import plait, sys, importlib.util as u; assert not any('compat' in p for p in sys.path)\n"
+    )
+    code += "plait.compat.install_as_jax(); import jax; assert jax.Array is plait.Array"
+    run(sys.executable, "-c", code.replace("import plait,", "import plait, plait.compat,"))
+
+
+def test_install_refuses_another_jax(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("__version__ = 'other'")
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import plait, plait.compat as compat
+for _ in range(2):
+    try: compat.install_as_jax()
+    except plait.UserError as error: assert "replace=True" in str(error) and {str(tmp_path)!r} in str(error)
+    else: raise SystemExit("not refused")
+    import jax; assert jax.__version__ == "other"
+compat.install_as_jax(replace=True)
+import jax; assert jax.__version__ == "0.10.2"
+"""
+    run(sys.executable, "-c", code)
