@@ -2,6 +2,7 @@
 // complex pow.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/math.h>
+#include <plait/base/math/special.h>
 
 #include <array>
 #include <cstdint>
@@ -33,7 +34,7 @@ constexpr std::array<std::uint64_t, 21> two_over_pi = {0,
                                                        0x56033046fc7b6bab,
                                                        0xf0cfbc209af4361d};
 
-constexpr double pi = 3.141592653589793, pi_low = 1.2246467991473532e-16;
+constexpr double pi_low = 1.2246467991473532e-16;
 using Wide = unsigned __int128;
 
 // The 64 bits of 2/pi from the one of weight 2^-(bit + 1) on; bit >= -64.
@@ -130,13 +131,16 @@ double horner(double x, const std::array<double, n>& c) {
   return sum;
 }
 
-// lgamma(1 + y) for y on [-1/2, 3/2].
+}  // namespace
+
 double lgamma_above_one(double y) {
   const double t = y + 0.5;
   return fma(y, y, -y) * (0.5 + horner(t, gamma_p) / horner(t, gamma_q));
 }
-
-}  // namespace
+double stirling_remainder(double x) {
+  const double inverse = 1 / x;
+  return inverse * polynomial(inverse * inverse, stirling);
+}
 
 // A quotient around the zeros 1 and 2, the recurrence up to 8, Stirling's series beyond; the
 // reflection Gamma(x) Gamma(-x) = -pi / (x sin(pi x)) on the left.
@@ -155,10 +159,8 @@ double lgamma(double x) {
     while (x >= 2.5) x -= 1, factor *= x;
     return lgamma_above_one(x - 1) + log(factor);
   }
-  const double inverse = 1 / x;
-  const double series = inverse * polynomial(inverse * inverse, stirling);
   constexpr double half_log_2pi_minus_half = 0.4189385332046728;
-  return fma(x - 0.5, log(x) - 1, series + half_log_2pi_minus_half);
+  return fma(x - 0.5, log(x) - 1, stirling_remainder(x) + half_log_2pi_minus_half);
 }
 
 // A quotient around the positive zero, the recurrence below 1 and from 2.5, where its terms have

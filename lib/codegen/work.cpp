@@ -3,6 +3,7 @@
 #include "codegen/work.h"
 
 #include <plait/primitives/primitives.h>
+#include <plait/primitives/special.h>
 #include <plait/rules/motion.h>
 
 #include <algorithm>
@@ -112,13 +113,39 @@ bool is_function(const Primitive& primitive) {
 }
 
 double instructions_of(const Primitive& primitive) {
-  static const auto& many = *new std::unordered_map<int, double>{
-      {div_p.index(), 8},    {sqrt_p.index(), 8},         {exp_p.index(), 24},
-      {expm1_p.index(), 36}, {log_p.index(), 32},         {log1p_p.index(), 48},
-      {tanh_p.index(), 40},  {erf_p.index(), 48},         {pow_p.index(), 80},
-      {atan2_p.index(), 60}, {erf_inv_p.index(), 120},    {sin_p.index(), 60},
-      {cos_p.index(), 60},   {lgamma_p.index(), 400},     {digamma_p.index(), 400},
-      {rem_p.index(), 30},   {random_bits_p.index(), 110}};
+  static const auto& many =
+      *new std::unordered_map<int, double>{{div_p.index(), 8},
+                                           {sqrt_p.index(), 8},
+                                           {exp_p.index(), 24},
+                                           {expm1_p.index(), 36},
+                                           {log_p.index(), 32},
+                                           {log1p_p.index(), 48},
+                                           {tanh_p.index(), 40},
+                                           {erf_p.index(), 48},
+                                           {pow_p.index(), 80},
+                                           {atan2_p.index(), 60},
+                                           {erf_inv_p.index(), 120},
+                                           {sin_p.index(), 60},
+                                           {cos_p.index(), 60},
+                                           {lgamma_p.index(), 400},
+                                           {digamma_p.index(), 400},
+                                           {rem_p.index(), 30},
+                                           {random_bits_p.index(), 110},
+                                           {igamma_p.index(), 2000},
+                                           {igammac_p.index(), 2000},
+                                           {igamma_grad_a_p.index(), 4000},
+                                           {random_gamma_grad_p.index(), 4000},
+                                           {betainc_p.index(), 2000},
+                                           {zeta_p.index(), 1000},
+                                           {polygamma_p.index(), 1000},
+                                           {bessel_i0e_p.index(), 120},
+                                           {bessel_i1e_p.index(), 120},
+                                           {erfc_p.index(), 60},
+                                           {erfcx_p.index(), 120},
+                                           {ndtri_p.index(), 300},
+                                           {expi_p.index(), 400},
+                                           {expn_p.index(), 400},
+                                           {spence_p.index(), 100}};
   const auto found = many.find(primitive.index());
   return found == many.end() ? 2 : found->second;
 }

@@ -10,6 +10,7 @@
 #include <plait/functions/numpy_shape.h>
 #include <plait/primitives/linalg.h>
 #include <plait/primitives/linear_solve.h>
+#include <plait/primitives/special.h>
 
 #include <algorithm>
 #include <cmath>
@@ -145,14 +146,42 @@ std::vector<Case> factorizations(const Primitive& primitive) {
   return cases;
 }
 
+// Special functions of x whose first operands are whole, or have no derivative.
+template <Array (*function)(Operand, Operand)>
+std::vector<Case> with_first(const Primitive& primitive, std::initializer_list<double> parameters) {
+  std::vector<Case> cases;
+  for (const double parameter : parameters)
+    for (const Shape& shape : {Shape{2, 3}, Shape{}})
+      cases.push_back(
+          function_case(primitive, {{{shape, DType::float64}, Sample::Input::Values::positive}},
+                        [=](std::span<const Array> x) -> Arrays {
+                          return {function(Array::literal(parameter, x[0].dtype()), x[0])};
+                        }));
+  return cases;
+}
+std::vector<Case> incomplete_beta(const Primitive& primitive) {
+  const Sample::Input x{{{2, 3}, DType::float64}, Sample::Input::Values::unit};
+  return {function_case(primitive, {x}, [](std::span<const Array> x) -> Arrays {
+    const DType dtype = x[0].dtype();
+    return {lax::betainc(Array::literal(1.5, dtype), Array::literal(2.75, dtype), x[0])};
+  })};
+}
+
 // Primitives whose equations only functions make, or whose operands have a structure that random
 // ones do not have.
 using CasesOf = std::vector<Case> (*)(const Primitive& primitive);
 const auto& through_functions = *new const std::map<std::string_view, CasesOf>{
+    {"betainc", incomplete_beta},
     {"cholesky", factorizations},
     {"custom_linear", [](const Primitive& p) { return std::vector{custom_vjp_case(p)}; }},
     {"empty_stack", [](const Primitive& p) { return std::vector{loop_in_branch_case(p)}; }},
+    {"expn", [](const Primitive& p) { return with_first<lax::expn>(p, {1, 3}); }},
+    {"igamma_grad_a", [](const Primitive& p) { return with_first<lax::igamma_grad_a>(p, {1.5}); }},
     {"linear_solve", systems},
+    {"polygamma", [](const Primitive& p) { return with_first<lax::polygamma>(p, {1, 2}); }},
+    {"random_gamma_grad",
+     [](const Primitive& p) { return with_first<lax::random_gamma_grad>(p, {1.5}); }},
+    {"zeta", [](const Primitive& p) { return with_first<lax::zeta>(p, {2.5}); }},
 };
 
 }  // namespace

@@ -197,7 +197,6 @@ TEST_CASE("some axis of every primitive that takes arrays can have a named size"
 TEST_CASE("no rule that a primitive needs is missing, and refusals are the reasoned ones") {
   const std::map<std::string, std::vector<std::string>, std::less<>> may_refuse = {
       {"eval", {"cond", "scan", "while"}},                // their kernels compile jaxprs
-      {"jvp", {"digamma"}},                               // trigamma is no primitive
       {"transpose", {"host_call", "ordered_host_call"}},  // nobody knows whether they are linear
   };
   auto produces_floats = [](const Primitive& primitive) {

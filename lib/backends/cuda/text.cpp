@@ -1704,8 +1704,12 @@ std::string source_of(std::span<const ProgramText* const> programs) {
                        [&](std::string_view word) { return kernels.find(word) != kernels.npos; });
   };
   const bool has_complex = has_any({"complex"}),
-             calls = has_complex || has_any({"lax::sin(", "lax::cos(", "lax::tan(", "lax::pow(",
-                                             "lax::lgamma(", "lax::digamma("});
+             has_special = has_any({"lax::igamma", "lax::random_gamma_grad(", "lax::betainc(",
+                                    "lax::zeta(", "lax::polygamma(", "lax::bessel_", "lax::erfcx(",
+                                    "lax::ndtri(", "lax::expi(", "lax::expn(", "lax::spence("}),
+             calls = has_complex || has_special ||
+                     has_any({"lax::sin(", "lax::cos(", "lax::tan(", "lax::pow(", "lax::lgamma(",
+                              "lax::digamma("});
   // What is read takes long to compile: as much again as most kernels. What is called, and not
   // inline, is beside functions of complex numbers.
   std::string source = "#include <plait/kernel.h>\n";
@@ -1715,6 +1719,9 @@ std::string source_of(std::span<const ProgramText* const> programs) {
     source += "#include <plait/lanes.h>\n";
   if (has_any({"sort_short_rows<", "sort_long_rows<"})) source += "#include <plait/sort.h>\n";
   if (calls) source += "#include <base/math.cpp>\n";
+  if (has_special)
+    for (const char* name : {"", "_beta", "_gamma"})
+      source += std::string("#include <base/math_special") + name + ".cpp>\n";
   return source + kernels;
 }
 

@@ -1,6 +1,7 @@
 // The catalogue of plait.lax's elementwise functions; catalogue.cpp has the others.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax.h>
+#include <plait/primitives/special.h>
 
 #include "functions/functions.h"
 
@@ -13,6 +14,11 @@ Array binary(Operand x, Operand y) {
   Arrays operands{x, y};
   if (x.aval().weak || y.aval().weak) promote_dtypes(operands, "lax");
   return function(operands[0], operands[1]);
+}
+Array betainc(Operand a, Operand b, Operand x) {
+  Arrays operands{a, b, x};
+  promote_dtypes(operands, "betainc");
+  return lax::betainc(operands[0], operands[1], operands[2]);
 }
 Array convert_element_type(Operand operand, DType new_dtype) {
   return lax::convert_element_type(operand, new_dtype);
@@ -80,8 +86,40 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax", "erf(x)", "The error function, of floats.", &lax::erf),
     function("lax", "erf_inv(x)", "The inverse of erf on (-1, 1).", &lax::erf_inv),
     function("lax", "lgamma(x)", "The logarithm of |gamma(x)|, of floats.", &lax::lgamma),
-    function("lax", "digamma(x)", "The derivative of lgamma; it has none of its own.",
-             &lax::digamma),
+    function("lax", "digamma(x)", "The derivative of lgamma, of floats.", &lax::digamma),
+    function("lax", "igamma(a, x)",
+             "The regularized lower incomplete gamma function P(a, x), of floats.",
+             &binary<lax::igamma>),
+    function("lax", "igammac(a, x)",
+             "The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
+             &binary<lax::igammac>),
+    function("lax", "igamma_grad_a(a, x)", "The derivative of igamma(a, x) in a.",
+             &binary<lax::igamma_grad_a>),
+    function("lax", "random_gamma_grad(a, x)",
+             "The derivative in a of a sample x of the gamma distribution, at equal probability.",
+             &binary<lax::random_gamma_grad>),
+    function("lax", "betainc(a, b, x)",
+             "The regularized incomplete beta function I_x(a, b); its derivative is in x alone.",
+             &betainc),
+    function("lax", "zeta(x, q)",
+             "Hurwitz's zeta function, the sum of (q + k)**-x over k >= 0; its derivative is in q "
+             "alone.",
+             &binary<lax::zeta>),
+    function("lax", "polygamma(m, x)", "The derivative of digamma of whole order m, at x.",
+             &binary<lax::polygamma>),
+    function("lax", "bessel_i0e(x)", "The modified Bessel function I_0(x) times exp(-|x|).",
+             &lax::bessel_i0e),
+    function("lax", "bessel_i1e(x)", "The modified Bessel function I_1(x) times exp(-|x|).",
+             &lax::bessel_i1e),
+    function("lax", "erfc(x)", "1 - erf(x), exact where it is small.", &lax::erfc),
+    function("lax", "erfcx(x)", "exp(x**2) times erfc(x).", &lax::erfcx),
+    function("lax", "ndtri(p)", "The inverse of the standard normal distribution function.",
+             &lax::ndtri),
+    function("lax", "expi(x)", "The exponential integral Ei(x).", &lax::expi),
+    function("lax", "expn(n, x)", "The exponential integral E_n(x) of whole order n.",
+             &binary<lax::expn>),
+    function("lax", "spence(x)", "Spence's function, the integral of log(t) / (1 - t) from 1 to x.",
+             &lax::spence),
     function("lax", "is_finite(x)", "Where x is neither NaN nor infinite.", &lax::is_finite),
     function("lax", "real(x)", "The real part, of complex numbers.", &lax::real),
     function("lax", "imag(x)", "The imaginary part, of complex numbers.", &lax::imag),

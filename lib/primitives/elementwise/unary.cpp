@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
+#include <plait/primitives/special.h>
 #include <plait/rules/autocast.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/put.h>
@@ -233,7 +234,8 @@ static const auto digamma_def =
         .family(elementwise(floating, 1, ResultType::same, Values::positive))
         .rule<Pointwise>(unary_loops<floating>([](auto x) { return math::digamma(x); }))
         .rule<Spelling>(spelling::function())
-        .refuse<Jvp>("the trigamma function is not a primitive of plait");
+        .rule<Jvp>(
+            unary([](auto x, auto) { return lax::polygamma(Array::literal(1, x.dtype()), x); }));
 Array lax::digamma(Operand x) { return bind(digamma_p, {x}); }
 
 constinit const Primitive not_p{"not"};

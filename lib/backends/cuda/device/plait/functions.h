@@ -10,6 +10,7 @@
 
 #include <plait/base/dtype.h>
 #include <plait/base/math.h>
+#include <plait/base/math/special.h>
 #include <plait/base/threefry.h>
 
 #include "primitives/elementwise/wrapping.h"
@@ -101,7 +102,39 @@ PLAIT_UNARY(erf)
 PLAIT_UNARY(erf_inv)
 PLAIT_UNARY(lgamma)
 PLAIT_UNARY(digamma)
+PLAIT_UNARY(bessel_i0e)
+PLAIT_UNARY(bessel_i1e)
+PLAIT_UNARY(erfc)
+PLAIT_UNARY(erfcx)
+PLAIT_UNARY(ndtri)
+PLAIT_UNARY(expi)
+PLAIT_UNARY(spence)
 #undef PLAIT_UNARY
+
+#define PLAIT_BINARY(function)                             \
+  template <class T>                                       \
+  PLAIT_CALLED T function(T x, T y) {                      \
+    if constexpr (Half<T>)                                 \
+      return T(plait::math::function(float(x), float(y))); \
+    else                                                   \
+      return plait::math::function(x, y);                  \
+  }
+PLAIT_BINARY(igamma)
+PLAIT_BINARY(igammac)
+PLAIT_BINARY(igamma_grad_a)
+PLAIT_BINARY(random_gamma_grad)
+PLAIT_BINARY(zeta)
+PLAIT_BINARY(polygamma)
+PLAIT_BINARY(expn)
+#undef PLAIT_BINARY
+
+template <class T>
+PLAIT_CALLED T betainc(T a, T b, T x) {
+  if constexpr (Half<T>)
+    return T(plait::math::betainc(float(a), float(b), float(x)));
+  else
+    return plait::math::betainc(a, b, x);
+}
 
 template <class T>
 PLAIT_CALLED T atan2(T y, T x) {
