@@ -13,9 +13,13 @@ import sys
 
 MODULES = (
     "numpy", "numpy.fft", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.fft", "scipy.linalg",
-    "scipy.special", "scipy.stats.norm",
+    "scipy.special",
     "tree", "ops", "image",
 )  # fmt: skip
+MODULES += tuple(f"scipy.stats.{name}" for name in (
+    "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic "
+    "multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy"
+).split())  # fmt: skip
 HEADER = '''"""Made by python/make_stubs.py from the catalogue.
 
 SPDX-License-Identifier: Apache-2.0

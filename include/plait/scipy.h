@@ -1,6 +1,7 @@
-// plait::scipy: special functions, the normal distribution, linear algebra.
+// plait::scipy: special functions, distributions, linear algebra.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <plait/functions/scipy.h>
 #include <plait/functions/scipy_linalg.h>
+#include <plait/functions/scipy_stats.h>

@@ -22,13 +22,12 @@ HEADERS = (
     "functions/numpy functions/numpy_shape functions/numpy_fft functions/numpy_linalg "
     "functions/numpy_numbers functions/numpy_analysis functions/numpy_edits functions/numpy_pad functions/lax "
     "functions/lax_numbers functions/nn functions/ops functions/image "
-    "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg "
-    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/linalg primitives/fourier".split()
+    "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg functions/scipy_stats "
+    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/special primitives/linalg primitives/fourier".split()
 )
 MODULES = (
-    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special "
-    "scipy.stats.norm".split()
-)
+    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special"
+).split() + [f"scipy.stats.{name}" for name in plait.scipy.stats.__all__]
 
 # Functions of C++ alone.
 CPP_ONLY = {

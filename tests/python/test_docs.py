@@ -12,9 +12,9 @@ import pytest
 import plait
 
 MODULES = (
-    "debug dtypes flatten_util image lax lax.linalg nn nn.initializers numpy numpy.linalg ops optim random scipy.linalg scipy.special scipy.stats.norm "
+    "debug dtypes flatten_util image lax lax.linalg nn nn.initializers numpy numpy.linalg ops optim random scipy.linalg scipy.special scipy.stats "
     "tree tree_util"
-).split()
+).split() + [f"scipy.stats.{name}" for name in plait.scipy.stats.__all__]
 
 
 def pages():

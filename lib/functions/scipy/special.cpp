@@ -1,83 +1,243 @@
-// plait.scipy: special functions and the normal distribution.
+// plait.scipy.special: error, gamma, beta and zeta functions, Bessel functions, integrals.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax.h>
 #include <plait/functions/scipy.h>
+#include <plait/primitives/special.h>
 
-#include <cmath>
-
-#include "functions/functions.h"
+#include "functions/scipy/special.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
 
+Arrays functions::floats(std::string_view function, std::initializer_list<Operand> operands) {
+  Arrays all = promoted_inexact(function, operands);
+  for (const Array& array : all) floating_only(function, array);
+  return all;
+}
+
 namespace scipy {
 
+// --- Error functions -----------------------------------------------------------------------------
+
 Array special::erf(Operand x) { return lax::erf(floating_only("erf", x)); }
+Array special::erfc(Operand x) { return lax::erfc(floating_only("erfc", x)); }
+Array special::erfcx(Operand x) { return lax::erfcx(floating_only("erfcx", x)); }
 Array special::erfinv(Operand x) { return lax::erf_inv(floating_only("erfinv", x)); }
+Array special::ndtr(Operand x) { return lax::erfc(floating_only("ndtr", x) * -M_SQRT1_2) * 0.5; }
+// Below -1 by erfcx, which takes out exp(-x^2 / 2).
+Array special::log_ndtr(Operand x, int series_order) {
+  if (series_order < 1)
+    throw ValueError("log_ndtr: series_order is " + std::to_string(series_order),
+                     "give at least 1; no series is used");
+  const Array z = floating_only("log_ndtr", x);
+  const Array is_low = z < -1;
+  const Array low = numpy::where(is_low, z, -1), high = numpy::where(is_low, -1, z);
+  const Array tail = lax::log(lax::erfcx(low * -M_SQRT1_2) * 0.5) - low * low * 0.5;
+  const Array body = lax::log1p(lax::erfc(high * M_SQRT1_2) * -0.5);
+  return numpy::where(is_low, tail, body);
+}
+Array special::ndtri(Operand p) { return lax::ndtri(floating_only("ndtri", p)); }
+
+// --- Logarithms ----------------------------------------------------------------------------------
+
 Array special::expit(Operand x) { return lax::logistic(floating_only("expit", x)); }
 Array special::logit(Operand x) {
   const Array p = floating_only("logit", x);
   return lax::sub(lax::log(p), lax::log1p(lax::neg(p)));
 }
+// 0 for x = 0, where the logarithm is that of 1 if y has no finite one.
+Array special::xlogy(Operand x, Operand y) {
+  const Arrays all = floats("xlogy", {x, y});
+  const Array has_none = (all[1] <= 0) | numpy::isinf(all[1]);
+  return all[0] * lax::log(numpy::where(numpy::equal(all[0], 0) & has_none, 1, all[1]));
+}
+Array special::xlog1py(Operand x, Operand y) {
+  const Arrays all = floats("xlog1py", {x, y});
+  const Array has_none = (all[1] <= -1) | numpy::isinf(all[1]);
+  return all[0] * lax::log1p(numpy::where(numpy::equal(all[0], 0) & has_none, 0, all[1]));
+}
+Array special::entr(Operand x) {
+  const Array p = floating_only("entr", x);
+  const Array inside = numpy::where(p < 0, 1, p);
+  return numpy::where(p < 0, -INFINITY, -xlogy(inside, inside));
+}
+Array special::rel_entr(Operand p, Operand q) {
+  const Arrays all = floats("rel_entr", {p, q});
+  const Array both = (all[0] > 0) & (all[1] > 0);
+  const Array is_zero = numpy::equal(all[0], 0) & (all[1] >= 0);
+  const Array is_nan = numpy::isnan(all[0]) | numpy::isnan(all[1]);
+  const Array first = numpy::where(both, all[0], 1), second = numpy::where(both, all[1], 1);
+  const Array elsewhere = numpy::where(is_nan, NAN, numpy::where(is_zero, 0, INFINITY));
+  return numpy::where(both, first * lax::log(first / second), elsewhere);
+}
+Array special::kl_div(Operand p, Operand q) {
+  const Arrays all = floats("kl_div", {p, q});
+  return rel_entr(all[0], all[1]) - all[0] + all[1];
+}
+// (x^lmbda - 1) / lmbda, whose limit at 0 is log x.
+namespace {
+Array power_transformed(const Array& logarithm, const Array& lmbda) {
+  const Array is_zero = numpy::equal(lmbda, 0);
+  const Array divisor = numpy::where(is_zero, 1, lmbda);
+  return numpy::where(is_zero, logarithm, lax::expm1(divisor * logarithm) / divisor);
+}
+}  // namespace
+Array special::boxcox(Operand x, Operand lmbda) {
+  const Arrays all = floats("boxcox", {x, lmbda});
+  return power_transformed(lax::log(all[0]), all[1]);
+}
+Array special::boxcox1p(Operand x, Operand lmbda) {
+  const Arrays all = floats("boxcox1p", {x, lmbda});
+  return power_transformed(lax::log1p(all[0]), all[1]);
+}
+
+// --- Gamma functions -----------------------------------------------------------------------------
+
 Array special::gammaln(Operand x) { return lax::lgamma(floating_only("gammaln", x)); }
+Array special::loggamma(Operand x) {
+  const Array a = floating_only("loggamma", x);
+  return numpy::where(a < 0, NAN, lax::lgamma(a));
+}
+// -1 where floor(x) is odd; NaN at negative integers.
+Array special::gammasgn(Operand x) {
+  const Array a = floating_only("gammasgn", x);
+  const Array below = lax::floor(a), half = below * 0.5;
+  const Array is_odd = numpy::not_equal(half, lax::floor(half));
+  const Array left = numpy::where(numpy::equal(a, below), NAN, numpy::where(is_odd, -1, 1));
+  const Array sign = numpy::where(a < 0, left, numpy::copysign(filled(1, a), a));
+  return astype(numpy::where(numpy::isnan(a), NAN, sign), a.dtype());
+}
+Array special::gamma(Operand x) {
+  const Array a = floating_only("gamma", x);
+  return gammasgn(a) * lax::exp(lax::lgamma(a));
+}
 Array special::digamma(Operand x) { return lax::digamma(floating_only("digamma", x)); }
-
-namespace {
-struct Standard {
-  Array z, scale;  // (x - loc) / scale
-};
-Standard standard(std::string_view function, const Operand& x, const Operand& loc,
-                  const Operand& scale) {
-  const Arrays all = promoted_inexact(function, {x, loc, scale});
-  for (const Array& array : all) floating_only(function, array);
-  return {numpy::divide(numpy::subtract(all[0], all[1]), all[2]), all[2]};
+Array special::polygamma(Operand n, Operand x) {
+  const Arrays all = floats("polygamma", {n, x});
+  return lax::polygamma(all[0], all[1]);
 }
-}  // namespace
-
-// -z^2 / 2 - log(scale sqrt(2 pi))
-Array stats::norm::logpdf(Operand x, Operand loc, Operand scale) {
-  const auto [z, width] = standard("logpdf", x, loc, scale);
-  const Array constant_part = numpy::add(lax::log(width), 0.5 * std::log(2 * M_PI));
-  return numpy::subtract(numpy::multiply(numpy::multiply(z, z), -0.5), constant_part);
+Array special::zeta(Operand x, const std::optional<Array>& q) {
+  const Arrays all = floats("zeta", {x, q ? Operand(*q) : Operand(1)});
+  return lax::zeta(all[0], all[1]);
 }
-Array stats::norm::pdf(Operand x, Operand loc, Operand scale) {
-  return lax::exp(logpdf(x, loc, scale));
+Array special::gammainc(Operand a, Operand x) {
+  const Arrays all = floats("gammainc", {a, x});
+  return lax::igamma(all[0], all[1]);
 }
-Array stats::norm::cdf(Operand x, Operand loc, Operand scale) {
-  const Array z = standard("cdf", x, loc, scale).z;
-  return numpy::multiply(numpy::add(lax::erf(numpy::multiply(z, M_SQRT1_2)), 1), 0.5);
+Array special::gammaincc(Operand a, Operand x) {
+  const Arrays all = floats("gammaincc", {a, x});
+  return lax::igammac(all[0], all[1]);
+}
+Array special::multigammaln(Operand a, int d) {
+  const Array x = floating_only("multigammaln", a);
+  if (d < 1)
+    throw ValueError("multigammaln: the dimension d is " + std::to_string(d), "give at least 1");
+  Array sum = filled(0.25 * d * (d - 1) * std::log(M_PI), x);
+  for (int k = 0; k < d; ++k) sum = sum + lax::lgamma(x - 0.5 * k);
+  return sum;
+}
+Array special::factorial(Operand n, bool exact) {
+  if (exact)
+    throw ValueError("factorial: exact=True needs integers of any size",
+                     "use math.factorial, or exact=False");
+  const Array x = floating_only("factorial", n);
+  return numpy::where(x < 0, 0, lax::exp(lax::lgamma(numpy::where(x < 0, 0, x) + 1)));
+}
+Array special::poch(Operand z, Operand m) {
+  const Arrays all = floats("poch", {z, m});
+  const Array end = all[0] + all[1];
+  const Array sign = gammasgn(all[0]) * gammasgn(end);
+  return numpy::where(numpy::equal(all[1], 0), 1,
+                      sign * lax::exp(lax::lgamma(end) - lax::lgamma(all[0])));
+}
+Array special::comb(Operand N, Operand k, bool repetition) {
+  const Arrays all = floats("comb", {N, k});
+  const Array &chosen = all[1], count = repetition ? all[0] + chosen - 1 : all[0];
+  const Array none = numpy::equal(chosen, 0);
+  const Array is_one = repetition ? numpy::equal(all[0], 0) & none : none & (all[0] >= 0);
+  const Array inside = (chosen >= 0) & (count >= chosen);
+  const Array n = numpy::where(inside, count, 1), j = numpy::where(inside, chosen, 0);
+  const Array logarithm = lax::lgamma(n + 1) - lax::lgamma(j + 1) - lax::lgamma(n - j + 1);
+  return numpy::where(is_one, 1, numpy::where(inside, lax::exp(logarithm), 0));
 }
 
-namespace {
+// --- Beta functions ------------------------------------------------------------------------------
 
-[[maybe_unused]] const FunctionInfo* const special_functions[] = {
-    function("scipy.special", "erf(x)", "The error function, of floats; integers are float32.",
-             &special::erf),
-    function("scipy.special", "erfinv(x)",
-             "The inverse of the error function, of floats between -1 and 1; NaN elsewhere.",
-             &special::erfinv),
-    function("scipy.special", "expit(x)", "The logistic function 1 / (1 + exp(-x)), of floats.",
-             &special::expit),
-    function("scipy.special", "logit(x)",
-             "log(x / (1 - x)), the inverse of expit, of floats between 0 and 1; NaN elsewhere.",
-             &special::logit),
-    function("scipy.special", "gammaln(x)", "The logarithm of |gamma(x)|, of floats.",
-             &special::gammaln),
-    function("scipy.special", "digamma(x)", "The derivative of gammaln, of floats.",
-             &special::digamma),
-    function("scipy.stats.norm", "logpdf(x, loc=0, scale=1)",
-             "The logarithm of the density of the normal distribution with mean loc and deviation "
-             "scale, at x; the three broadcast.",
-             &stats::norm::logpdf),
-    function("scipy.stats.norm", "pdf(x, loc=0, scale=1)",
-             "The density of the normal distribution with mean loc and deviation scale, at x.",
-             &stats::norm::pdf),
-    function("scipy.stats.norm", "cdf(x, loc=0, scale=1)",
-             "The probability of less than x in the normal distribution with mean loc and "
-             "deviation scale; far below the mean only its absolute error is small.",
-             &stats::norm::cdf),
-};
+Array special::betaln(Operand a, Operand b) {
+  const Arrays all = floats("betaln", {a, b});
+  return lax::lgamma(all[0]) + lax::lgamma(all[1]) - lax::lgamma(all[0] + all[1]);
+}
+Array special::beta(Operand a, Operand b) {
+  const Arrays all = floats("beta", {a, b});
+  const Array sign = gammasgn(all[0]) * gammasgn(all[1]) * gammasgn(all[0] + all[1]);
+  return sign * lax::exp(betaln(all[0], all[1]));
+}
+Array special::betainc(Operand a, Operand b, Operand x) {
+  const Arrays all = floats("betainc", {a, b, x});
+  return lax::betainc(all[0], all[1], all[2]);
+}
 
-}  // namespace
+// --- Bessel functions and integrals --------------------------------------------------------------
+
+Array special::i0e(Operand x) { return lax::bessel_i0e(floating_only("i0e", x)); }
+Array special::i1e(Operand x) { return lax::bessel_i1e(floating_only("i1e", x)); }
+Array special::i0(Operand x) {
+  const Array z = floating_only("i0", x);
+  return lax::exp(lax::abs(z)) * lax::bessel_i0e(z);
+}
+Array special::i1(Operand x) {
+  const Array z = floating_only("i1", x);
+  return lax::exp(lax::abs(z)) * lax::bessel_i1e(z);
+}
+// J_0 to J_v by Miller's algorithm: ratios J_n / J_(n - 1) = x / (2 n - x J_(n + 1) / J_n)
+// backwards from n_iter, and J_0 + 2 (J_2 + J_4 + ...) = 1.
+Array special::bessel_jn(Operand z, int v, int n_iter) {
+  const Array x = floating_only("bessel_jn", z);
+  if (v < 0 || n_iter <= v)
+    throw ValueError(
+        "bessel_jn: order v = " + std::to_string(v) + " and n_iter = " + std::to_string(n_iter),
+        "give 0 <= v < n_iter");
+  Arrays ratios(std::size_t(n_iter) + 1, filled(0, x));
+  for (int n = n_iter; n > 0; --n) {
+    const Array& above = n == n_iter ? ratios[0] : ratios[std::size_t(n) + 1];
+    ratios[std::size_t(n)] = x / (2.0 * n - x * above);
+  }
+  const Array one = filled(1, x);
+  Array relative = one, sum = one;  // J_n / J_0
+  Arrays orders{one};
+  for (int n = 1; n <= n_iter; ++n) {
+    relative = relative * ratios[std::size_t(n)];
+    if (n % 2 == 0) sum = sum + relative * 2;
+    if (n <= v) orders.push_back(relative);
+  }
+  for (Array& order : orders) order = order / sum;
+  return numpy::stack(orders, 0);
+}
+Array special::expi(Operand x) { return lax::expi(floating_only("expi", x)); }
+Array special::expn(Operand n, Operand x) {
+  const Arrays all = floats("expn", {n, x});
+  return lax::expn(all[0], all[1]);
+}
+Array special::exp1(Operand x) { return expn(1, x); }
+Array special::spence(Operand x) { return lax::spence(floating_only("spence", x)); }
+
+// B_n = -n zeta(1 - n): by Euler's formula 2 n! zeta(n) / (2 pi)^n for even n.
+Array special::bernoulli(int n) {
+  if (n < 0) throw ValueError("bernoulli: n is " + std::to_string(n), "give at least 0");
+  Arrays numbers;
+  for (int k = 0; k <= n; ++k) {
+    double value = k == 0 ? 1 : k == 1 ? -0.5 : 0;
+    if (k >= 2 && k % 2 == 0) {
+      double sum = 1;
+      for (int j = 2; j < 10000 && std::pow(j, -k) > 1e-17; ++j) sum += std::pow(j, -k);
+      if (k == 2) sum = M_PI * M_PI / 6;
+      value = (k % 4 == 2 ? 2 : -2) * sum;
+      for (int j = 1; j <= k; ++j) value *= j / (2 * M_PI);
+    }
+    numbers.push_back(Array::literal(value, default_float));
+  }
+  return numpy::stack(numbers, 0);
+}
+
 }  // namespace scipy
 }  // namespace plait
