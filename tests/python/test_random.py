@@ -126,6 +126,115 @@ def test_continuous_distributions():
     check_close("lognormal", random.lognormal(KEY, 0.5, (5,)))
 
 
+A = np.array([0.05, 0.5, 0.9, 1, 2.5, 7, 30, 400], np.float32)
+MEANS = np.array([0, 0.3, 2, 9, 11, 40, 300, 5000], np.float32)
+TRIALS = np.array([1, 5, 20, 100, 1000, 50, 40, 7], np.float32)
+CHANCES = np.array([0.3, 0.5, 0.1, 0.9, 0.35, 0, 1, 0.8], np.float32)
+OUTCOMES = np.array([[0.2, 0.3, 0.5], [0.1, 0, 0.9]], np.float32)
+COV = np.array([[2, 0.5], [0.5, 1]], np.float32)
+
+
+def test_distributions_by_rejection_are_jaxs():
+    check_close("gamma", random.gamma(KEY, A), 1e-5)
+    check_close("gamma (2,3)", random.gamma(KEY, 1.5, (2, 3)), 1e-5)
+    check_close("loggamma", random.loggamma(KEY, A * np.float32(1e-3)), 1e-5)
+    check_close("gamma", plait.jit(random.gamma)(KEY, A), 1e-5)
+    check_close("gamma gradient", plait.grad(lambda a: random.gamma(KEY, a).sum())(A), 1e-4)
+    check_close("beta", random.beta(KEY, A, 2.0), 1e-5)
+    check_close("dirichlet", random.dirichlet(KEY, A[:3], (2,)), 1e-5)
+    check_close("chisquare", random.chisquare(KEY, 3.0, (5,)), 1e-5)
+    check_close("f", random.f(KEY, 3.0, 5.0, (5,)), 1e-5)
+    check_close("t", random.t(KEY, 3.0, (5,)), 1e-5)
+    check_close("generalized_normal", random.generalized_normal(KEY, 1.5, (5,)), 1e-5)
+    check_close("ball", random.ball(KEY, 3, shape=(2,)), 1e-5)
+    check_bits("poisson", random.poisson(KEY, MEANS))
+    check_bits("binomial", random.binomial(KEY, TRIALS, CHANCES))
+    check_bits("multinomial", random.multinomial(KEY, 50.0, OUTCOMES))
+    check_bits("geometric", random.geometric(KEY, 0.2, (8,)))
+
+
+def test_vectors_and_transformed_numbers_are_jaxs():
+    mean = np.array([1, -1], np.float32)
+    check_close("multivariate_normal", random.multivariate_normal(KEY, mean, COV, (3,)), 1e-5)
+    check_close("orthogonal", random.orthogonal(KEY, 3, (2,)), 1e-5)
+    check_close("orthogonal m", random.orthogonal(KEY, 2, m=4), 1e-5)
+    check_close("maxwell", random.maxwell(KEY, (5,)), 1e-5)
+    check_close("double_sided_maxwell", random.double_sided_maxwell(KEY, 1.0, 2.0, (5,)), 1e-5)
+    check_close("triangular", random.triangular(KEY, -1.0, 0.5, 2.0, (5,)), 1e-5)
+    check_close("wald", random.wald(KEY, 2.0, (5,)), 1e-5)
+    for method in ("eigh", "svd"):  # whose vectors have signs of their own
+        z = np.asarray(random.multivariate_normal(KEY, mean, COV, (20000,), method=method))
+        np.testing.assert_allclose(np.cov(z.T), COV, atol=0.06)
+    unitary = np.asarray(random.orthogonal(KEY, 3, (4,), "complex128"))
+    np.testing.assert_allclose(unitary @ unitary.conj().swapaxes(1, 2), np.eye(3) + np.zeros((4, 1, 1)), atol=1e-12)  # fmt: skip
+    for wrong in (
+        lambda: random.poisson(KEY, 2.0, dtype="float32"),
+        lambda: random.multivariate_normal(KEY, mean, COV, method="lu"),
+        lambda: random.dirichlet(KEY, 1.0),
+        lambda: random.gamma(KEY, A, (3,)),
+    ):
+        with pytest.raises((TypeError, ValueError), match="(?s)fix: "):
+            wrong()
+
+
+def test_draws_follow_their_distributions():
+    """Kolmogorov's and Smirnov's distance, whose 0.1 % quantile is 1.95 / sqrt(n)."""
+    import scipy.stats as st
+
+    n = 20_000
+    for draws, cdf in [
+        (random.gamma(KEY, 0.3, (n,), "float64"), st.gamma(0.3).cdf),
+        (random.gamma(KEY, 4.0, (n,)), st.gamma(4.0).cdf),
+        (random.beta(KEY, 0.5, 2.0, (n,)), st.beta(0.5, 2.0).cdf),
+        (random.t(KEY, 3.0, (n,)), st.t(3.0).cdf),
+        (random.f(KEY, 3.0, 5.0, (n,)), st.f(3.0, 5.0).cdf),
+        (random.chisquare(KEY, 3.0, (n,)), st.chi2(3.0).cdf),
+        (random.generalized_normal(KEY, 1.5, (n,)), st.gennorm(1.5).cdf),
+        (random.wald(KEY, 2.0, (n,)), st.invgauss(2.0).cdf),
+        (random.maxwell(KEY, (n,)), st.maxwell.cdf),
+        (random.triangular(KEY, 0.0, 0.3, 1.0, (n,)), st.triang(0.3).cdf),
+        ((random.ball(KEY, 3, shape=(n,)) ** 2).sum(-1) ** 1.5, st.uniform.cdf),
+    ]:
+        below = cdf(np.sort(np.asarray(draws, np.float64)))
+        steps = np.arange(n + 1) / n
+        distance = max((below - steps[:-1]).max(), (steps[1:] - below).max())
+        assert distance < 1.95 / math.sqrt(n)
+    for draws, pmf in [
+        (random.poisson(KEY, 3.5, (n,)), st.poisson(3.5).pmf),
+        (random.poisson(KEY, 25.0, (n,)), st.poisson(25.0).pmf),
+        (random.binomial(KEY, 9.0, 0.3, (n,)), st.binom(9, 0.3).pmf),
+        (random.binomial(KEY, 90.0, 0.7, (n,)), st.binom(90, 0.7).pmf),
+        (random.geometric(KEY, 0.3, (n,)), st.geom(0.3).pmf),
+    ]:
+        counts = np.bincount(np.asarray(draws, np.int64), minlength=120)
+        expected = n * pmf(np.arange(len(counts)))
+        likely = expected > 10
+        chi2 = ((counts - expected)[likely] ** 2 / expected[likely]).sum()
+        assert chi2 < st.chi2(likely.sum() - 1).isf(1e-3)
+
+
+def test_gamma_is_differentiable_and_batches():
+    a = np.array([0.4, 2.0, 30.0])
+    h = 1e-6
+    draw = lambda a: random.gamma(KEY, a, dtype="float64")  # noqa: E731
+    # The draw of equal probability: quantiles of neighbouring shapes.
+    import scipy.special as sp
+
+    level = sp.gammainc(a, np.asarray(draw(a)))
+    slopes = (sp.gammaincinv(a + h, level) - sp.gammaincinv(a - h, level)) / (2 * h)
+    np.testing.assert_allclose(plait.grad(lambda a: draw(a).sum())(a), slopes, 1e-6)
+    log_draw = lambda a: random.loggamma(KEY, a, dtype="float64").sum()  # noqa: E731
+    np.testing.assert_allclose(plait.grad(log_draw)(a), slopes / np.asarray(draw(a)), 1e-6)
+    np.testing.assert_allclose(plait.jit(plait.grad(lambda a: draw(a).sum()))(a), slopes, 1e-6)
+    keys = random.split(KEY, 3)
+    rows = plait.vmap(lambda key, a: random.gamma(key, a, (2,)))(keys, A[:3])
+    each = [np.asarray(random.gamma(key, a, (2,))) for key, a in zip(keys, A[:3])]
+    np.testing.assert_allclose(rows, each, 1e-6)
+    rows = plait.vmap(lambda key, m: random.poisson(key, m, (4,)))(keys, MEANS[3:6])
+    each = [np.asarray(random.poisson(key, m, (4,))) for key, m in zip(keys, MEANS[3:6])]
+    np.testing.assert_array_equal(rows, each)
+
+
 def test_initializers():
     initializers = types.SimpleNamespace(**catalogue("nn.initializers"))
     for name in (

@@ -41,6 +41,50 @@ Array weibull_min(Operand key, Operand scale, Operand concentration, const Shape
 Array lognormal(Operand key, Operand sigma = 1.0, const std::optional<Shape>& shape = {},
                 std::optional<DType> dtype = {});
 
+// Of gamma, differentiable in the parameters (gamma.cpp).
+Array gamma(Operand key, Operand a, const std::optional<Shape>& shape = {},
+            std::optional<DType> dtype = {});
+Array loggamma(Operand key, Operand a, const std::optional<Shape>& shape = {},
+               std::optional<DType> dtype = {});
+Array beta(Operand key, Operand a, Operand b, const std::optional<Shape>& shape = {},
+           std::optional<DType> dtype = {});
+Array dirichlet(Operand key, Operand alpha, const std::optional<Shape>& shape = {},
+                std::optional<DType> dtype = {});
+Array chisquare(Operand key, Operand df, const std::optional<Shape>& shape = {},
+                std::optional<DType> dtype = {});
+Array f(Operand key, Operand dfnum, Operand dfden, const std::optional<Shape>& shape = {},
+        std::optional<DType> dtype = {});
+Array t(Operand key, Operand df, const std::optional<Shape>& shape = {},
+        std::optional<DType> dtype = {});
+Array generalized_normal(Operand key, Operand p, const Shape& shape = {},
+                         std::optional<DType> dtype = {});
+Array ball(Operand key, Dim d, Operand p = 2, const Shape& shape = {},
+           std::optional<DType> dtype = {});
+
+// Counts (counts.cpp).
+Array poisson(Operand key, Operand lam, const std::optional<Shape>& shape = {},
+              std::optional<DType> dtype = {});
+Array binomial(Operand key, Operand n, Operand p, const std::optional<Shape>& shape = {},
+               std::optional<DType> dtype = {});
+Array multinomial(Operand key, Operand n, Operand p, const std::optional<Shape>& shape = {},
+                  std::optional<DType> dtype = {}, int unroll = 1);
+Array geometric(Operand key, Operand p, const std::optional<Shape>& shape = {},
+                std::optional<DType> dtype = {});
+
+// Vectors, matrices, and transformed numbers (vectors.cpp).
+Array multivariate_normal(Operand key, Operand mean, Operand cov,
+                          const std::optional<Shape>& shape = {}, std::optional<DType> dtype = {},
+                          const std::string& method = "cholesky");
+Array orthogonal(Operand key, Dim n, const Shape& shape = {}, std::optional<DType> dtype = {},
+                 const std::optional<Dim>& m = {});
+Array maxwell(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
+Array double_sided_maxwell(Operand key, Operand loc, Operand scale, const Shape& shape = {},
+                           std::optional<DType> dtype = {});
+Array triangular(Operand key, Operand left, Operand mode, Operand right,
+                 const std::optional<Shape>& shape = {}, std::optional<DType> dtype = {});
+Array wald(Operand key, Operand mean, const std::optional<Shape>& shape = {},
+           std::optional<DType> dtype = {});
+
 // What is permuted or sampled from: an array, or a size n, which stands for arange(n).
 class Population {
  public:
