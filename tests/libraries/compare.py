@@ -54,7 +54,10 @@ def main():
     for program in programs:
         plait, seconds, error = run([ours, "-m", "plait.jax", str(program)])
         jax, jax_seconds, jax_error = run([theirs, str(program)], clean)
-        both = [name for name in jax if name in plait]
+        failed = {name: row["error"] for name, row in plait.items() if "error" in row}
+        failed_there = [name for name, row in jax.items() if "error" in row]
+        jax = {name: row for name, row in jax.items() if "error" not in row}
+        both = [name for name in jax if name in plait and name not in failed]
         gaps = {name: difference(plait[name], jax[name]) for name in both}
         dtypes = [name for name in both if plait[name]["dtypes"] != jax[name]["dtypes"]]
         worst = max(gaps, key=gaps.get, default=None)
@@ -66,6 +69,8 @@ def main():
         for who, text in (("plait", error), ("JAX", jax_error)):
             if text:
                 print(f"    {who}: {text[:300]}")
+        for name, text in failed.items():
+            print(f"    {name}: {text[:200]}{' (in JAX too)' if name in failed_there else ''}")
         for name, gap in gaps.items():
             if gap > 1e-3:
                 print(f"    {name}: {gap:.1e}")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from report import report
+from report import attempt
 
 
 def lotka_volterra(t, y, args):
@@ -28,18 +28,18 @@ for solver in (
     diffrax.Dopri8(),
 ):
     solution = diffrax.diffeqsolve(term, solver, 0.0, 5.0, 0.05, start, args=args)
-    report(type(solver).__name__, solution.ys)
+    attempt(type(solver).__name__, lambda: solution.ys)
 adaptive = diffrax.diffeqsolve(
     term, diffrax.Tsit5(), 0.0, 10.0, 0.1, start, args=args,
     saveat=diffrax.SaveAt(ts=jnp.linspace(0.0, 10.0, 11)),
     stepsize_controller=diffrax.PIDController(rtol=1e-5, atol=1e-6),
 )  # fmt: skip
-report("adaptive", adaptive.ys)
-report("steps", adaptive.stats["num_steps"])
+attempt("adaptive", lambda: adaptive.ys)
+attempt("steps", lambda: adaptive.stats["num_steps"])
 dense = diffrax.diffeqsolve(
     term, diffrax.Tsit5(), 0.0, 2.0, 0.05, start, args=args, saveat=diffrax.SaveAt(dense=True)
 )
-report("dense", dense.evaluate(0.77))
+attempt("dense", lambda: dense.evaluate(0.77))
 
 
 def final(a, adjoint):
@@ -51,21 +51,29 @@ def final(a, adjoint):
 
 
 for adjoint in (diffrax.RecursiveCheckpointAdjoint(), diffrax.BacksolveAdjoint()):
-    report(type(adjoint).__name__, jax.grad(final)(0.6, adjoint))
-report("direct", jax.jvp(lambda a: final(a, diffrax.DirectAdjoint()), (0.6,), (1.0,)))
-report(
+    attempt(type(adjoint).__name__, lambda: jax.grad(final)(0.6, adjoint))
+attempt("direct", lambda: jax.jvp(lambda a: final(a, diffrax.DirectAdjoint()), (0.6,), (1.0,)))
+attempt(
     "vmap",
-    jax.vmap(lambda y: diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, 1.0, 0.05, y, args=args).ys)(
-        jnp.stack([start, start * 2])
-    ),
+    lambda: jax.vmap(
+        lambda y: diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, 1.0, 0.05, y, args=args).ys
+    )(jnp.stack([start, start * 2])),
 )
-implicit = diffrax.diffeqsolve(
-    diffrax.ODETerm(lambda t, y, a: -50.0 * (y - jnp.cos(t))), diffrax.Kvaerno3(), 0.0, 1.0, 0.05, jnp.array([0.0]),
-    stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-5),
-)  # fmt: skip
-report("implicit", implicit.ys)
+
+
+def implicit():
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, a: -50.0 * (y - jnp.cos(t))),
+        diffrax.Kvaerno3(), 0.0, 1.0, 0.05, jnp.array([0.0]),
+        stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-5),
+    ).ys  # fmt: skip
+
+
+attempt("implicit", implicit)
 path = diffrax.VirtualBrownianTree(0.0, 1.0, 1e-3, (), jr.PRNGKey(0))
 noisy = diffrax.MultiTerm(
     diffrax.ODETerm(lambda t, y, a: -y), diffrax.ControlTerm(lambda t, y, a: 0.1, path)
 )
-report("noise", diffrax.diffeqsolve(noisy, diffrax.Euler(), 0.0, 1.0, 0.05, jnp.array(1.0)).ys)
+attempt(
+    "noise", lambda: diffrax.diffeqsolve(noisy, diffrax.Euler(), 0.0, 1.0, 0.05, jnp.array(1.0)).ys
+)

@@ -7,7 +7,7 @@ import distrax
 import jax
 import jax.numpy as jnp
 
-from report import report
+from report import attempt
 
 key = jax.random.PRNGKey(0)
 x = jnp.array([0.1, 0.5, 0.9])
@@ -24,42 +24,61 @@ distributions = {
 }
 for name, d in distributions.items():
     try:
-        report(name, d.log_prob(x), d.mean(), d.variance())
+        attempt(name, lambda: (d.log_prob(x), d.mean(), d.variance()))
     except NotImplementedError:
-        report(name, d.log_prob(x))
+        attempt(name, lambda: d.log_prob(x))
 for name in ("normal", "uniform", "laplace", "logistic", "gumbel"):
-    report(
+    attempt(
         f"{name}_sample",
-        distributions[name].sample(seed=key, sample_shape=(5,)),
-        distributions[name].entropy(),
+        lambda: (
+            distributions[name].sample(seed=key, sample_shape=(5,)),
+            distributions[name].entropy(),
+        ),
     )
 categorical = distrax.Categorical(logits=jnp.array([[0.1, 0.7, 0.3], [2.0, 0.0, -1.0]]))
-report(
+attempt(
     "categorical",
-    categorical.sample(seed=key, sample_shape=(6,)),
-    categorical.log_prob(jnp.array([1, 0])),
-    categorical.entropy(),
+    lambda: (
+        categorical.sample(seed=key, sample_shape=(6,)),
+        categorical.log_prob(jnp.array([1, 0])),
+        categorical.entropy(),
+    ),
 )
-report(
+attempt(
     "bernoulli",
-    distrax.Bernoulli(probs=x).log_prob(jnp.array([0, 1, 1])),
-    distrax.Bernoulli(probs=x).sample(seed=key, sample_shape=4),
+    lambda: (
+        distrax.Bernoulli(probs=x).log_prob(jnp.array([0, 1, 1])),
+        distrax.Bernoulli(probs=x).sample(seed=key, sample_shape=4),
+    ),
 )
-report("multivariate", distrax.MultivariateNormalDiag(jnp.zeros(3), jnp.ones(3) * 2).log_prob(x))
+attempt(
+    "multivariate",
+    lambda: distrax.MultivariateNormalDiag(jnp.zeros(3), jnp.ones(3) * 2).log_prob(x),
+)
 full = distrax.MultivariateNormalFullCovariance(jnp.zeros(2), jnp.array([[2.0, 0.3], [0.3, 1.0]]))
-report("full", full.log_prob(jnp.array([0.5, -0.5])), full.sample(seed=key, sample_shape=3))
-report("kl", distributions["normal"].kl_divergence(distrax.Normal(jnp.zeros(3), jnp.ones(3))))
+attempt(
+    "full", lambda: (full.log_prob(jnp.array([0.5, -0.5])), full.sample(seed=key, sample_shape=3))
+)
+attempt(
+    "kl", lambda: distributions["normal"].kl_divergence(distrax.Normal(jnp.zeros(3), jnp.ones(3)))
+)
 mixture = distrax.MixtureSameFamily(
     distrax.Categorical(probs=jnp.array([0.3, 0.7])),
     distrax.Normal(jnp.array([-1.0, 1.0]), jnp.array([0.5, 1.0])),
 )
-report("mixture", mixture.log_prob(x), mixture.mean(), mixture.sample(seed=key, sample_shape=4))
+attempt(
+    "mixture",
+    lambda: (mixture.log_prob(x), mixture.mean(), mixture.sample(seed=key, sample_shape=4)),
+)
 flow = distrax.Transformed(
     distrax.Normal(0.0, 1.0), distrax.Chain([distrax.Tanh(), distrax.ScalarAffine(0.1, 0.5)])
 )
-report("flow", flow.log_prob(x * 0.5), flow.sample(seed=key, sample_shape=4))
-report("exp", distrax.Transformed(distrax.Normal(0.0, 1.0), distrax.Lambda(jnp.exp)).log_prob(x))
-report("sigmoid", distrax.Sigmoid().forward_and_log_det(x), distrax.Sigmoid().inverse(x))
-report("grad", jax.grad(lambda s: distrax.Normal(0.0, s).log_prob(0.3))(1.5))
-report("jit", jax.jit(lambda d, v: d.log_prob(v))(distributions["normal"], x))
-report("independent", distrax.Independent(distributions["normal"], 1).log_prob(x))
+attempt("flow", lambda: (flow.log_prob(x * 0.5), flow.sample(seed=key, sample_shape=4)))
+attempt(
+    "exp",
+    lambda: distrax.Transformed(distrax.Normal(0.0, 1.0), distrax.Lambda(jnp.exp)).log_prob(x),
+)
+attempt("sigmoid", lambda: (distrax.Sigmoid().forward_and_log_det(x), distrax.Sigmoid().inverse(x)))
+attempt("grad", lambda: jax.grad(lambda s: distrax.Normal(0.0, s).log_prob(0.3))(1.5))
+attempt("jit", lambda: jax.jit(lambda d, v: d.log_prob(v))(distributions["normal"], x))
+attempt("independent", lambda: distrax.Independent(distributions["normal"], 1).log_prob(x))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optimistix as optx
 
-from report import report
+from report import attempt
 
 
 def equations(y, args):
@@ -16,12 +16,15 @@ def equations(y, args):
 
 
 start = (jnp.array(0.0), jnp.array(0.0))
-report(
-    "newton", optx.root_find(equations, optx.Newton(rtol=1e-6, atol=1e-6), start, args=1.0).value
+attempt(
+    "newton",
+    lambda: optx.root_find(equations, optx.Newton(rtol=1e-6, atol=1e-6), start, args=1.0).value,
 )
-report(
+attempt(
     "chord",
-    optx.root_find(equations, optx.Chord(rtol=1e-6, atol=1e-6), start, args=1.0, throw=False).value,
+    lambda: optx.root_find(
+        equations, optx.Chord(rtol=1e-6, atol=1e-6), start, args=1.0, throw=False
+    ).value,
 )
 x = jnp.linspace(0, 1, 20)
 data = jnp.exp(-1.3 * x) + 0.2
@@ -37,19 +40,22 @@ for name, solver in {
     "gauss": optx.GaussNewton(rtol=1e-6, atol=1e-6),
     "dogleg": optx.Dogleg(rtol=1e-6, atol=1e-6),
 }.items():
-    report(name, optx.least_squares(residuals, solver, first).value)
+    attempt(name, lambda: optx.least_squares(residuals, solver, first).value)
 rosenbrock = lambda y, args: (1 - y[0]) ** 2 + 10 * (y[1] - y[0] ** 2) ** 2  # noqa: E731
 for name, solver in {
     "bfgs": optx.BFGS(rtol=1e-5, atol=1e-6),
     "nelder": optx.NelderMead(rtol=1e-5, atol=1e-6),
 }.items():
-    report(
+    attempt(
         name,
-        jnp.round(optx.minimise(rosenbrock, solver, jnp.array([0.0, 0.0]), max_steps=500).value, 3),
+        lambda: jnp.round(
+            optx.minimise(rosenbrock, solver, jnp.array([0.0, 0.0]), max_steps=500).value, 3
+        ),
     )
 solver = optx.FixedPointIteration(rtol=1e-6, atol=1e-6)
-report(
-    "fixed", optx.fixed_point(lambda y, a: jnp.cos(a * y), solver, jnp.array(0.5), args=0.9).value
+attempt(
+    "fixed",
+    lambda: optx.fixed_point(lambda y, a: jnp.cos(a * y), solver, jnp.array(0.5), args=0.9).value,
 )
 
 
@@ -59,15 +65,17 @@ def root(a):
     ).value
 
 
-report(
+attempt(
     "derivative",
-    jax.grad(root)(2.0),
-    jax.jit(jax.grad(root))(2.0),
-    jax.vmap(root)(jnp.array([1.0, 2.0, 3.0])),
+    lambda: (
+        jax.grad(root)(2.0),
+        jax.jit(jax.grad(root))(2.0),
+        jax.vmap(root)(jnp.array([1.0, 2.0, 3.0])),
+    ),
 )
-report(
+attempt(
     "bisection",
-    optx.root_find(
+    lambda: optx.root_find(
         lambda y, a: y**2 - 2.0,
         optx.Bisection(rtol=1e-5, atol=1e-5),
         jnp.array(1.0),

@@ -20,3 +20,12 @@ def report(name, *values):
         ),
         flush=True,
     )
+
+
+def attempt(name, function):
+    """Reports what a function returns, or its error."""
+    try:
+        report(name, function())
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(json.dumps({"name": name, "error": text}), flush=True)

@@ -20,7 +20,7 @@ def _is_static(index):
 
 def _is_mask(index):
     dtype = getattr(index, "dtype", None)
-    return dtype is not None and dtype == bool
+    return dtype is not None and dtype.kind == "b"
 
 
 def getitem(array, index):

@@ -17,6 +17,7 @@ primitive_transposes: dict = {}
 primitive_batchers: dict = {}
 axis_primitive_batchers: dict = {}
 fancy_primitive_batchers: dict = {}
+_BATCHERS = (primitive_batchers, axis_primitive_batchers, fancy_primitive_batchers)
 lowerings: dict = {}
 # Primitives that cannot be named like another's.
 _names: dict[str, int] = {}
@@ -47,16 +48,23 @@ def instantiate_zeros(tangent):
     return tangent.instantiate() if isinstance(tangent, Zero) else tangent
 
 
-class _Params:
-    """Parameters of an equation, as one function-like value."""
+class _Call:
+    """What an equation carries: the parameters, and the jaxpr that runs it, whose last inputs it captured."""
 
-    __name__ = "params"
+    __name__ = "call"
 
-    def __init__(self, values):
-        self.values = values
+    def __init__(self, params, jaxpr, count):
+        self.params, self.jaxpr, self.count = params, jaxpr, count
 
-    def __call__(self):
-        return self.values
+    def __call__(self, *arrays):
+        return _plait.eval_jaxpr(self.jaxpr, list(arrays))
+
+
+def _made_here(const):
+    """A captured array; a known number is made anew, since a rule may use only what it is given or makes."""
+    if _plait.is_concrete(const) and const.size == 1:
+        return plait.lax.full(const.shape, const.item(), const.dtype)
+    return const
 
 
 class Primitive:
@@ -103,12 +111,24 @@ class Primitive:
             return self._impl(*args, **params)
         if self._registered is None:
             self._register()
-        results = _plait.bind(self._registered, *arrays, params=_Params(params))
-        return (
-            list(results)
-            if self.multiple_results and isinstance(results, (tuple, list))
-            else ([results] if self.multiple_results else results)
+        avals = [_plait.aval_of(array) for array in arrays]
+        jaxpr, consts = _plait.flat_make_jaxpr(
+            lambda leaves: self._run(leaves, params), avals, self.name, self.name
         )
+        consts = [_made_here(const) for const in consts]
+        call = _Call(params, jaxpr, len(arrays))
+        results = _plait.bind(self._registered, *arrays, *consts, call=call)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        return results if self.multiple_results else results[0]
+
+    def _run(self, arrays, params):
+        """The results by what lowers the primitive, or implements it, as a list of arrays."""
+        function = lowerings.get(self) or self._impl
+        if function is None:
+            refuse(self.name, "it has neither an implementation nor a function that lowers it")
+        results = function(*arrays, **params)
+        results = results if self.multiple_results else [results]
+        return [_plait.to_array(result) for result in results]
 
     bind_with_trace = None
 
@@ -121,55 +141,49 @@ class Primitive:
         count = _names[self.name] = _names.get(self.name, 0) + 1
         name = f"jax_{self.name}" + (f"_{count}" if count > 1 else "")
         primitive = _extend.Primitive(name, f"The primitive {self.name} of a library for JAX.")
-        listed = (lambda found: list(found)) if self.multiple_results else (lambda found: [found])
-
-        def run(*arrays, params):
-            function = lowerings.get(self) or self._impl
-            if function is None:
-                refuse(self.name, "it has neither an implementation nor a function that lowers it")
-            return listed(function(*arrays, **params()))
-
-        def abstract(*avals, params):
-            return listed(self._abstract(*avals, **params()))
-
-        if self._abstract is not None:
-            primitive.abstract(abstract)
-        primitive.decompose(run)
+        primitive.abstract(lambda *avals, call: call.jaxpr.out_avals)
+        primitive.decompose(lambda *arrays, call: call(*arrays))
         if self in primitive_jvps:
             primitive.jvp(self._jvp)
         if self in primitive_transposes:
             primitive.transpose(self._transpose)
-        if (
-            self in primitive_batchers
-            or self in axis_primitive_batchers
-            or self in fancy_primitive_batchers
-        ):
+        if any(self in table for table in _BATCHERS):
             primitive.batch(self._batch)
         self._registered = name
 
-    def _jvp(self, primals, tangents, outputs, params):
-        _, found = primitive_jvps[self](tuple(primals), tuple(tangents), **params())
+    def _jvp(self, primals, tangents, outputs, call):
+        n = call.count
+        _, found = primitive_jvps[self](tuple(primals[:n]), tuple(tangents[:n]), **call.params)
         found = found if self.multiple_results else [found]
         return [None if isinstance(t, Zero) or t is None else t for t in found]
 
-    def _transpose(self, cotangents, inputs, params):
+    def _transpose(self, cotangents, inputs, call):
         given = [
             UndefinedPrimal(each) if isinstance(each, plait.ShapeDtypeStruct) else each
-            for each in inputs
+            for each in inputs[: call.count]
         ]
         cotangents = list(cotangents) if self.multiple_results else cotangents[0]
-        found = primitive_transposes[self](cotangents, *given, **params())
-        return [None if isinstance(ct, Zero) or ct is None or ct is Zero else ct for ct in found]
+        found = primitive_transposes[self](cotangents, *given, **call.params)
+        found = [None if isinstance(ct, Zero) or ct is None or ct is Zero else ct for ct in found]
+        return found + [None] * (len(inputs) - call.count)
 
-    def _batch(self, size, arrays, axes, params):
+    def _batch(self, size, arrays, axes, call):
+        n = call.count
+        if any(axis is not None for axis in axes[n:]):  # of what it captured
+            outputs = plait.vmap(call, tuple(axes), axis_size=size)(*arrays)
+            return outputs, [0] * len(outputs)
+        values, dims = tuple(arrays[:n]), tuple(axes[:n])
         if self in primitive_batchers:
-            outputs, dims = primitive_batchers[self](tuple(arrays), tuple(axes), **params())
+            outputs, dims = primitive_batchers[self](values, dims, **call.params)
+        elif self in fancy_primitive_batchers:
+            axis = AxisData(size)
+            outputs, dims = fancy_primitive_batchers[self](axis, values, dims, **call.params)
         else:
-            rule = fancy_primitive_batchers.get(self) or axis_primitive_batchers[self]
-            outputs, dims = rule(AxisData(size), tuple(arrays), tuple(axes), **params())
-        outputs = list(outputs) if self.multiple_results else [outputs]
-        dims = list(dims) if self.multiple_results else [dims]
-        return outputs, dims
+            rule = axis_primitive_batchers[self]
+            outputs, dims = rule(size, None, None, values, dims, **call.params)
+        if self.multiple_results:
+            return list(outputs), list(dims)
+        return [outputs], [dims]
 
 
 class AxisData:

@@ -142,7 +142,19 @@ def eval_shape(fun, *args, **kwargs):
         for leaf in leaves
     ]
     args, kwargs = unflatten(structure, leaves)
-    return plait.eval_shape(fun, *args, **kwargs)
+
+    def typed(*args, **kwargs):
+        leaves, structure = flatten(fun(*args, **kwargs))
+        return unflatten(structure, [_value_of(leaf) for leaf in leaves])
+
+    return plait.eval_shape(functools.wraps(fun)(typed), *args, **kwargs)
+
+
+def _value_of(leaf):
+    """A result of a function; a type stands for a value of it."""
+    if isinstance(leaf, plait.ShapeDtypeStruct):
+        return plait.numpy.zeros(leaf.shape, leaf.dtype)
+    return leaf
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):

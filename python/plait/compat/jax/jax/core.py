@@ -27,7 +27,13 @@ def get_aval(x):
 def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     """The outputs of a jaxpr for these arguments."""
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    return _plait.eval_jaxpr(jaxpr, [_plait.to_array(x) for x in (*args, *consts)])
+    arrays = [_plait.to_array(x) for x in (*args, *consts)]
+    # A number that was 32 bits wide in tracing is one of Python's now, or the reverse.
+    arrays = [
+        _plait.convert(array, aval.dtype) if array.dtype != aval.dtype else array
+        for array, aval in zip(arrays, jaxpr.in_avals)
+    ]
+    return _plait.eval_jaxpr(jaxpr, arrays)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import functools
 import inspect
 import threading
+import weakref
 
 import numpy as np
 
@@ -80,6 +81,21 @@ def _no_tangent(value, symbolic):
     return SymbolicZero(aval) if symbolic else np.zeros(aval.shape, float0)
 
 
+# Arrays whose derivative is an error: they do not vary where a program is right. By id, while they live.
+_fixed: dict[int, weakref.ref] = {}
+
+
+def _fix(arrays):
+    for array in arrays:
+        number = id(array)
+        _fixed[number] = weakref.ref(array, lambda _, number=number: _fixed.pop(number, None))
+
+
+def _is_fixed(value):
+    found = _fixed.get(id(value))
+    return found is not None and found() is value
+
+
 class _Symbolic:
     """Which leaves of the arguments carry tangents, in a call whose rules run at once; None elsewhere."""
 
@@ -87,23 +103,31 @@ class _Symbolic:
     varying = threading.local()
 
     def __call__(self, *args, **kwargs):
-        if not self.symbolic:
-            return super().__call__(*args, **kwargs)
         _, _, dynamic, _ = self.arguments(args, kwargs)
         leaves = flatten(dynamic)[0]
-        before = getattr(self.varying, "flags", None)
+        before = dict(vars(self.varying))
         try:
-            staged = _plait.stages_custom_rules([_plait.to_array(leaf) for leaf in leaves])
+            arrays = [_plait.to_array(leaf) for leaf in leaves if _plait.is_array_like(leaf)]
+            staged = _plait.stages_custom_rules(arrays)
             self.varying.flags = (
-                None if staged else [_plait.carries_tangent(leaf) for leaf in leaves]
+                [not _is_fixed(leaf) for leaf in leaves]
+                if staged
+                else list(map(_plait.carries_tangent, leaves))
             )
-            return super().__call__(*args, **kwargs)
+            self.varying.staged, self.varying.failed = staged, False
+            result = super().__call__(*args, **kwargs)
+            if staged and self.varying.failed:
+                _fix(flatten(result)[0])
+            return result
         finally:
-            self.varying.flags = before
+            vars(self.varying).clear()
+            vars(self.varying).update(before)
 
     def flags_of(self, leaves):
         """Whether a derivative with respect to each leaf is wanted, as far as is known."""
-        flags = getattr(self.varying, "flags", None) or [True] * len(leaves)
+        flags = getattr(self.varying, "flags", None)
+        if flags is None or len(flags) != len(leaves):
+            flags = [True] * len(leaves)
         return [flag and _plait.is_differentiable(leaf) for flag, leaf in zip(flags, leaves)]
 
 
@@ -131,11 +155,58 @@ class custom_jvp(_Symbolic, plait.custom_jvp):
                 tangent if flag else _no_tangent(leaf, symbolic_zeros)
                 for leaf, tangent, flag in zip(leaves, given, flags)
             ]
-            outputs, derivatives = jvp(*nondiff, primals, unflatten(structure, given))
+            try:
+                outputs, derivatives = jvp(*nondiff, primals, unflatten(structure, given))
+            except Exception as error:
+                if not getattr(self.varying, "staged", True):
+                    raise
+                return self.failing(args, primals, error)
             return outputs, _instantiated(derivatives)
 
         super().defjvp(rule)
         return jvp
+
+    def failing(self, args, primals, error):
+        """The function, whose derivative fails when it runs.
+
+        In a program every rule is traced, before it is known what varies: a rule that refuses to be differentiated must
+        not fail before.
+        """
+        given = list(primals)
+        for number, value in zip(self.nondiff_argnums, args):
+            given.insert(number, value)
+        outputs = self.fun(*given)
+        self.varying.failed = True
+        never = plait.numpy.zeros((), bool)  # made in the rule, which may capture nothing
+        plait.check(never, f"the jvp rule of `{getattr(self, '__name__', 'f')}` failed: {error}")
+        leaves, structure = flatten(outputs)
+        return outputs, unflatten(structure, [_plait.zeros_like(leaf) for leaf in leaves])
+
+
+class _Residuals:
+    """Residuals: arrays as children, and what is no array as it is."""
+
+    def __init__(self, tree):
+        leaves, self.structure = flatten(tree)
+        self.arrays = [leaf for leaf in leaves if isinstance(leaf, plait.Array)]
+        self.others = [None if isinstance(leaf, plait.Array) else (leaf,) for leaf in leaves]
+
+    def tree(self):
+        arrays = iter(self.arrays)
+        return unflatten(
+            self.structure, [next(arrays) if other is None else other[0] for other in self.others]
+        )
+
+    @classmethod
+    def restored(cls, data, arrays):
+        self = cls(())
+        (self.structure, self.others), self.arrays = data, list(arrays)
+        return self
+
+
+_plait.register_pytree_node(
+    _Residuals, lambda kept: (kept.arrays, (kept.structure, kept.others)), _Residuals.restored
+)
 
 
 class custom_vjp(_Symbolic, plait.custom_vjp):
@@ -146,7 +217,6 @@ class custom_vjp(_Symbolic, plait.custom_vjp):
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
         self.symbolic = symbolic_zeros
-        forward = fwd
 
         def told(*args):
             numbers = [i for i in range(len(args)) if i not in self.nondiff_argnums]
@@ -159,11 +229,13 @@ class custom_vjp(_Symbolic, plait.custom_vjp):
                 given[number] = value
             return fwd(*given)
 
-        if symbolic_zeros:
-            forward = told
+        def forward(*args):
+            output, residuals = (told if symbolic_zeros else fwd)(*args)
+            return output, _Residuals(residuals)
 
         def backward(*args):
-            return _instantiated(bwd(*args))
+            *nondiff, residuals, cotangents = args
+            return _instantiated(bwd(*nondiff, residuals.tree(), cotangents))
 
         super().defvjp(forward, backward)
 

@@ -3,7 +3,10 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from jax._doors import lacking
+import numpy as np
 
-canonicalize_dtype_handlers: dict = {}
+from jax._doors import lacking
+from jax._dtypes import converted
+
+canonicalize_dtype_handlers: dict = {np.ndarray: converted}
 __getattr__ = lacking(__name__)
