@@ -88,33 +88,9 @@ LACKING = {
         "less accurate functions",
         "lax.rsqrt",
     ),
-    "sort_eigenvalues": (
-        "eigenvalues in any order",
-        "lax.linalg.eigh",
-    ),
     "subset_by_index": (
-        "some of the eigenvalues",
-        "lax.linalg.eigh lax.linalg.svd numpy.linalg.svd",
-    ),
-    "implementation": (
-        "an algorithm by name",
-        "lax.linalg.eigh",
-    ),
-    "pivoting": (
-        "pivoted factors",
-        "lax.linalg.qr",
-    ),
-    "use_magma": (
-        "a library by name",
-        "lax.linalg.qr",
-    ),
-    "algorithm": (
-        "an algorithm by name",
-        "lax.linalg.svd",
-    ),
-    "upper_triangular": (
-        "a promise about the argument",
-        "scipy.linalg.expm",
+        "some of the singular values",
+        "numpy.linalg.svd",
     ),
     "dtype": (
         "a dtype of indices or of keys",
@@ -220,18 +196,56 @@ jax.lax.top_k(operand, k, *, axis)
 jax.lax.custom_linear_solve(matvec, b, solve, transpose_solve, symmetric, has_aux)
 jax.lax.custom_root(f, initial_guess, solve, tangent_solve, has_aux)
 jax.lax.linalg.cholesky(x, *, symmetrize_input)
-jax.lax.linalg.eigh(x, *, lower, symmetrize_input)
+jax.lax.linalg.cholesky_update(r_matrix, w_vector)
+jax.lax.linalg.eig(x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs, implementation, use_magma)
+jax.lax.linalg.eigh(x, *, lower, symmetrize_input, sort_eigenvalues, subset_by_index, implementation)
+jax.lax.linalg.hessenberg(a)
+jax.lax.linalg.householder_product(a, taus)
 jax.lax.linalg.lu(x)
 jax.lax.linalg.lu_pivots_to_permutation(pivots, permutation_size)
-jax.lax.linalg.qr(x, *, full_matrices)
-jax.lax.linalg.svd(x, *, full_matrices, compute_uv)
+jax.lax.linalg.ormqr(a, taus, c, *, left, transpose)
+jax.lax.linalg.qdwh(x, *, is_hermitian, max_iterations, eps, dynamic_shape)
+jax.lax.linalg.qr(x, *, pivoting, full_matrices, use_magma)
+jax.lax.linalg.schur(x, *, compute_schur_vectors, sort_eig_vals, select_callable)
+jax.lax.linalg.symmetric_product(a_matrix, c_matrix, *, alpha, beta, symmetrize_output)
+jax.lax.linalg.tridiagonal(a, *, lower)
+jax.lax.linalg.tridiagonal_solve(dl, d, du, b, *, perturb_singular)
+jax.lax.linalg.svd(x, *, full_matrices, compute_uv, subset_by_index, algorithm)
 jax.lax.linalg.triangular_solve(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal)
 jax.scipy.linalg.block_diag(*arrs)
 jax.scipy.linalg.cho_factor(a, lower, overwrite_a, check_finite)
 jax.scipy.linalg.cho_solve(c_and_lower, b, overwrite_b, check_finite)
 jax.scipy.linalg.cholesky(a, lower, overwrite_a, check_finite)
+jax.scipy.linalg.circulant(c)
+jax.scipy.linalg.companion(a)
+jax.scipy.linalg.convolution_matrix(a, n, mode)
+jax.scipy.linalg.dft(n, scale, *, dtype)
+jax.scipy.linalg.eigh(a, b, lower, eigvals_only, overwrite_a, overwrite_b, turbo, eigvals, type, check_finite)
+jax.scipy.linalg.eigh_tridiagonal(d, e, *, eigvals_only, select, select_range, tol, key)
+jax.scipy.linalg.expm_frechet(A, E, *, method, compute_expm)
+jax.scipy.linalg.fiedler(a)
+jax.scipy.linalg.fiedler_companion(a)
+jax.scipy.linalg.funm(A, func, disp)
+jax.scipy.linalg.hadamard(n, dtype)
+jax.scipy.linalg.hankel(c, r)
+jax.scipy.linalg.helmert(n, full)
+jax.scipy.linalg.hessenberg(a, *, calc_q, overwrite_a, check_finite)
+jax.scipy.linalg.hilbert(n)
+jax.scipy.linalg.invhilbert(n)
+jax.scipy.linalg.invpascal(n, kind)
+jax.scipy.linalg.leslie(f, s)
+jax.scipy.linalg.pascal(n, kind)
+jax.scipy.linalg.polar(a, side, *, method, eps, max_iterations)
+jax.scipy.linalg.qr(a, overwrite_a, lwork, mode, pivoting, check_finite)
+jax.scipy.linalg.qr_multiply(a, c, mode, pivoting, conjugate, overwrite_a, overwrite_c)
+jax.scipy.linalg.rsf2csf(T, Z, check_finite)
+jax.scipy.linalg.schur(a, output)
+jax.scipy.linalg.solve_sylvester(A, B, C, *, method, tol)
+jax.scipy.linalg.sqrtm(A, blocksize)
+jax.scipy.linalg.svd(a, full_matrices, compute_uv, overwrite_a, check_finite, lapack_driver)
+jax.scipy.linalg.toeplitz(c, r)
 jax.scipy.linalg.det(a, overwrite_a, check_finite)
-jax.scipy.linalg.expm(A, *, max_squarings)
+jax.scipy.linalg.expm(A, *, upper_triangular, max_squarings)
 jax.scipy.linalg.inv(a, overwrite_a, check_finite)
 jax.scipy.linalg.lu(a, permute_l, overwrite_a, check_finite)
 jax.scipy.linalg.lu_factor(a, overwrite_a, check_finite)
@@ -378,6 +392,8 @@ jax.numpy.zeros_like(a, dtype, shape)
 jax.numpy.linalg.cholesky(a, *, upper, symmetrize_input)
 jax.numpy.linalg.cond(x, p)
 jax.numpy.linalg.det(a)
+jax.numpy.linalg.eig(a)
+jax.numpy.linalg.eigvals(a)
 jax.numpy.linalg.eigh(a, UPLO, symmetrize_input)
 jax.numpy.linalg.eigvalsh(a, UPLO, *, symmetrize_input)
 jax.numpy.linalg.inv(a)

@@ -46,8 +46,8 @@ Array det(Operand a);
 Array inv(Operand a);
 // The matrix exponential, by scaling, the Pade approximant of order 13, and squaring: Higham, "The
 // scaling and squaring method for the matrix exponential revisited" (2005). NaN where more than
-// max_squarings would be needed.
-Array expm(Operand A, int max_squarings = 16);
+// max_squarings would be needed. upper_triangular says that of A.
+Array expm(Operand A, bool upper_triangular = false, int max_squarings = 16);
 // Matrices along the diagonal of a matrix of zeros.
 Array block_diag(Operands arrs);
 

@@ -1,6 +1,7 @@
 // plait.numpy.linalg: systems of equations, and functions of decompositions.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax.h>
+#include <plait/functions/lax_linalg.h>
 #include <plait/functions/numpy_linalg.h>
 #include <plait/primitives/linear_solve.h>
 #include <plait/primitives/narrow.h>
@@ -339,7 +340,7 @@ Array numpy::linalg::cholesky(Operand a, bool upper, bool symmetrize_input) {
 
 std::pair<Array, Array> numpy::linalg::qr(Operand a, const std::string& mode) {
   if (mode != "reduced" && mode != "complete")
-    throw ValueError("qr: mode is '" + mode + "'", "give 'reduced', 'complete' or 'r'");
+    throw ValueError("qr: mode is '" + mode + "'", "give 'reduced', 'complete', 'r' or 'raw'");
   const auto [q, r] = lax::linalg::qr(matrices_only("qr", a), mode == "complete");
   return {q, r};
 }
@@ -471,9 +472,14 @@ namespace of = numpy::linalg;
         "numpy.linalg", "qr(a, mode='reduced')",
         "q and r of a = q r, with orthonormal columns of q and an upper triangular r; r alone for "
         "mode 'r', a square q for 'complete', which has no derivative when a has more rows than "
-        "columns.",
+        "columns. 'raw': r and the Householder reflections of q in one matrix, transposed, and "
+        "their factors.",
         +[](Operand a, const std::string& mode) {
           if (mode == "r") return Argument(of::qr(a).second);
+          if (mode == "raw") {
+            const auto [packed, taus] = lax::linalg::geqrf(a);
+            return Argument(Argument::List{matrices::transposed(packed), taus});
+          }
           const auto [q, r] = of::qr(a, mode);
           return Argument(Argument::List{q, r});
         }),

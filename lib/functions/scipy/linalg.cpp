@@ -152,7 +152,7 @@ std::pair<Array, Array> pade_13(const Array& a) {
 
 }  // namespace
 
-Array expm(Operand A, int max_squarings) {
+Array expm(Operand A, bool upper_triangular, int max_squarings) {
   const Array a = to_inexact(A);
   matrices::require_matrices("expm", std::span(&a.aval(), 1));
   matrices::require_square("expm", a.aval());
@@ -168,7 +168,9 @@ Array expm(Operand A, int max_squarings) {
   const Array scale = lax::exp2(lax::neg(squarings));
   const Array scaled = lax::mul(a, astype(spread(scale), a.dtype()));
   const auto [odd, even] = pade_13(scaled);
-  Array result = numpy::linalg::solve(lax::sub(even, odd), lax::add(even, odd));
+  const Array left = lax::sub(even, odd), right = lax::add(even, odd);
+  Array result = upper_triangular ? lax::linalg::triangular_solve(left, right, true, false)
+                                  : numpy::linalg::solve(left, right);
   for (int i = 0; i < max_squarings; ++i)
     result = lax::select(spread(lax::gt(squarings, constant(i, squarings))),
                          matrices::matmul(result, result), result);
@@ -250,9 +252,10 @@ namespace {
              "The same as numpy.linalg.det.", &det),
     function("scipy.linalg", "inv(a, overwrite_a=False!, check_finite=True!)",
              "The same as numpy.linalg.inv.", &inv),
-    function("scipy.linalg", "expm(A, *, max_squarings=16)",
+    function("scipy.linalg", "expm(A, *, upper_triangular=False, max_squarings=16)",
              "The matrix exponential of square matrices; NaN where more squarings would be needed "
-             "(norms above 5.37 times 2^max_squarings).",
+             "(norms above 5.37 times 2^max_squarings). upper_triangular: they are, and a "
+             "triangular system is solved.",
              &expm),
     function("scipy.linalg", "block_diag(*arrs)",
              "Matrices along the diagonal of a matrix of zeros; vectors are rows.", &block_diag),

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/emit_wide.h"
+#include "primitives/linalg/qr_scale.h"
 
 namespace plait {
 namespace {
@@ -61,6 +62,31 @@ void make_reflection(const MatrixIn& x, const Index& k, std::int64_t rows, const
   });
 }
 
+struct Scale {
+  Number by, back;  // a factor and its inverse
+};
+
+// See qr_scale.h. max keeps NaN, which is not scaled.
+Scale scale_of(const MatrixIn& x, std::int64_t rows, std::int64_t columns, DType dtype) {
+  const DType of_parts = real_dtype_of(dtype);
+  const auto constant = [&](double value) { return literal(value, of_parts); };
+  const Number largest = combined(max_p, constant(0), rows, [&](const Index& i) {
+    return combined(max_p, constant(0), columns, [&](const Index& j) {
+      const Number element = x(i, j), size = abs(real(element));
+      return is_complex(dtype) ? maximum(size, abs(imag(element))) : size;
+    });
+  });
+  Scale scale{constant(1), constant(1)};
+  const auto where = [&](Number truth, double factor) {
+    scale = {select(truth, constant(factor), scale.by),
+             select(truth, constant(1 / factor), scale.back)};
+  };
+  for (const auto [limit, factor] : matrices::scale_down) where(largest > constant(limit), factor);
+  for (const auto [limit, factor] : matrices::scale_up)
+    where((largest > constant(0)) & (largest < constant(limit)), factor);
+  return scale;
+}
+
 }  // namespace
 
 loops::Tensors emit_qr(loops::Writer& w, const Equation& equation,
@@ -79,8 +105,13 @@ loops::Tensors emit_qr(loops::Writer& w, const Equation& equation,
   for_all(shape, [&](const Indices& batch) {
     const MatrixIn from{x, batch}, work{factors, batch, true}, columns{q, batch, true};
     const VectorIn tau{taus, batch};
-    for_elements(n, m,
-                 [&](const Index& j, const Index& i) { work.put(i, j, cast(from(i, j), wide)); });
+    // Narrower floats need no scale in the wide dtype.
+    const std::optional<Scale> scale =
+        wide == dtype && m * n > 0 ? std::optional(scale_of(from, m, n, dtype)) : std::nullopt;
+    for_elements(n, m, [&](const Index& j, const Index& i) {
+      const Number element = cast(from(i, j), wide);
+      work.put(i, j, scale ? element * scale->by : element);
+    });
     for_steps(steps, [&](const Index& step) {
       make_reflection(work, step, m, tau);
       reflect(work, step, tau(step), work, m, n, number_of(step) + integer(1));
@@ -95,7 +126,8 @@ loops::Tensors emit_qr(loops::Writer& w, const Equation& equation,
     const MatrixIn to_q{of_q, batch}, to_r{of_r, batch};
     for_elements(m, k, [&](const Index& i, const Index& j) { to_q.put(i, j, columns(i, j)); });
     for_elements(k, n, [&](const Index& i, const Index& j) {
-      to_r.put(i, j, select(number_of(i) <= number_of(j), work(i, j), literal(0, wide)));
+      const Number element = scale ? work(i, j) * scale->back : work(i, j);
+      to_r.put(i, j, select(number_of(i) <= number_of(j), element, literal(0, wide)));
     });
   });
   return {of_q, of_r};

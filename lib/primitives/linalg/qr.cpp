@@ -10,12 +10,31 @@
 #include "primitives/linalg/cost.h"
 #include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/matrices.h"
+#include "primitives/linalg/qr_scale.h"
 #include "primitives/spelling.h"
 
 namespace plait {
 namespace {
 
 using namespace matrices;  // NOLINT
+
+// What x is multiplied by; 1 for most matrices. NaN is not scaled.
+template <class W>
+double scale_of(const Matrix<W>& x) {
+  using Real = typename Eigen::NumTraits<W>::Real;
+  double largest = 0;
+  const auto* parts = reinterpret_cast<const Real*>(x.data());
+  for (std::int64_t i = 0; i < x.size() * std::int64_t(sizeof(W) / sizeof(Real)); ++i) {
+    if (std::isnan(parts[i])) return 1;
+    largest = std::max(largest, std::abs(double(parts[i])));
+  }
+  double scale = 1;
+  for (const auto [limit, factor] : scale_down)
+    if (largest > limit) scale = factor;
+  for (const auto [limit, factor] : scale_up)
+    if (largest > 0 && largest < limit) scale = factor;
+  return scale;
+}
 
 template <class T>
 void qr_kernel(std::span<const View> inputs, std::span<const View> outputs, bool full) {
@@ -32,9 +51,12 @@ void qr_kernel(std::span<const View> inputs, std::span<const View> outputs, bool
       batch.load<T>(i, m, n, x);
       q.setIdentity(m, k);
       if (m > 0 && n > 0) {
+        const double scale = scale_of(x);
+        if (scale != 1) x *= scale;
         Eigen::HouseholderQR<Eigen::Ref<Matrix<W>>> qr(x);
         q.applyOnTheLeft(qr.householderQ());
         x.template triangularView<Eigen::StrictlyLower>().setZero();
+        if (scale != 1) x *= 1 / scale;
       }
       store<T>(q, outputs[0], i);
       store<T>(x.topRows(k), outputs[1], i);

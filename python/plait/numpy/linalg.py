@@ -16,6 +16,13 @@ globals().update(_catalogue("numpy.linalg"))
 __all__ = sorted(_catalogue("numpy.linalg"))
 
 
+class EigResult(_NamedTuple):
+    """Eigenvalues and eigenvectors as columns, both complex."""
+
+    eigenvalues: _Array
+    eigenvectors: _Array
+
+
 class EighResult(_NamedTuple):
     """Eigenvalues, least first, and eigenvectors as columns."""
 
@@ -46,6 +53,7 @@ class SVDResult(_NamedTuple):
 
 
 for _name, _result in {
+    "eig": EigResult,
     "eigh": EighResult,
     "qr": QRResult,
     "slogdet": SlogdetResult,
@@ -54,13 +62,4 @@ for _name, _result in {
     _name_results(globals()[_name], _result)
 
 
-_missing = _names.missing(__name__, globals())
-
-
-def __getattr__(name):
-    if name in ("eig", "eigvals"):
-        raise AttributeError(
-            f"module 'plait.numpy.linalg' has no attribute {name!r}: it needs the eigenvalues of matrices that are "
-            "not Hermitian, which plait does not compute; eigh and eigvalsh are those of Hermitian ones"
-        )
-    _missing(name)
+__getattr__ = _names.missing(__name__, globals())
