@@ -170,3 +170,24 @@ def test_arrays_without_axes():
         xp.nonzero(xp.asarray(3.0))
     for value in (0, 5):
         assert xp.argwhere(value).shape == np.argwhere(value).shape
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_qr_of_very_large_and_very_small_numbers(wait):
+    values = np.array([[3.0, 1.0, 2.0], [4.0, -1.0, 1.0], [12.0, 2.0, 5.0]])
+    for scale in (1e-320, 1e-160, 1e-290, 1e150, 1e200, 1e305):
+        for kind in (values, values * (1 + 2j)):
+            x = kind * scale
+            for function in (xp.linalg.qr, plait.jit(lambda x: xp.linalg.qr(x), wait=wait)):
+                q, r = (np.asarray(part) for part in function(xp.asarray(x)))
+                rounding = 1e-3 if scale < 1e-307 else 1e-12  # subnormal numbers have few bits
+                np.testing.assert_allclose(
+                    q.conj().T @ q, np.eye(3), atol=1e-3 if scale < 1e-307 else 1e-14
+                )
+                np.testing.assert_allclose(
+                    np.abs(r[0, 0]) / scale,
+                    np.abs(kind[:, 0].conj() @ kind[:, 0]) ** 0.5,
+                    rtol=rounding,
+                )
+    mixed = xp.linalg.qr(xp.asarray([[1e200, 1.0], [1e200, -1.0]], dtype=xp.float64)).R
+    assert abs(abs(mixed[1, 1].item()) - math.sqrt(2)) < 1e-14

@@ -66,6 +66,16 @@ bool is_frozen(PyObject* array) {
   return false;
 }
 
+// An array of numpy.ma whose elements are not all there.
+void refuse_masked(PyObject* object, const Role& role) {
+  const char* const type = Py_TYPE(object)->tp_name;
+  if (std::string_view(type).find("MaskedArray") == std::string_view::npos) return;
+  const py::object mask = borrowed(object).attr("mask");
+  if (mask.attr("any")().cast<bool>())
+    throw ValueError(role.prefix() + "an array of numpy.ma has masked elements",
+                     "give x.filled(value), or x.data with x.mask beside it");
+}
+
 Array from_numpy(PyObject* object, const Role& role) {
   struct Hold {
     Py_buffer buffer{};
@@ -75,6 +85,7 @@ Array from_numpy(PyObject* object, const Role& role) {
     }
   };
   py::object array = borrowed(object);
+  if (Py_TYPE(object) != reinterpret_cast<PyTypeObject*>(ndarray_type)) refuse_masked(object, role);
   std::optional<DType> reinterpreted;
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto hold = std::make_unique<Hold>();
@@ -161,17 +172,17 @@ struct Contents {
   void add(WeakDType other) { type = type ? promote_weak(*type, other) : other; }
 };
 
-WeakDType type_of_item(PyObject* item) {
+WeakDType type_of_item(PyObject* item, const Role& role) {
   if (PyBool_Check(item)) return {DType::bool_, false};
   if (Py_TYPE(item) == float64_type || !is_numpy_scalar(item)) {
     if (PyLong_Check(item)) return {DType::int64, true};
     if (PyFloat_Check(item)) return {DType::float64, true};
     if (PyComplex_Check(item)) return {DType::complex128, true};
   }
-  return to_array(item).aval().type();
+  return to_array(item, role).aval().type();
 }
 
-void add_contents(PyObject* list, Contents& contents, int depth) {
+void add_contents(PyObject* list, Contents& contents, int depth, const Role& role) {
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(list);
   PyObject** items = PySequence_Fast_ITEMS(list);
   PyTypeObject* last = nullptr;  // most lists hold numbers of one type
@@ -179,12 +190,12 @@ void add_contents(PyObject* list, Contents& contents, int depth) {
     PyObject* item = items[i];
     if (Py_TYPE(item) == last) continue;
     if (PyList_Check(item) || PyTuple_Check(item)) {
-      if (depth < 64) add_contents(item, contents, depth + 1);  // NumPy refuses deeper lists
+      if (depth < 64) add_contents(item, contents, depth + 1, role);  // NumPy refuses deeper lists
       continue;
     }
     contents.has_arrays |= is_array(item) || is_size(item);
     if (contents.has_arrays) return;
-    const WeakDType type = type_of_item(item);
+    const WeakDType type = type_of_item(item, role);
     contents.add(type);
     contents.has_fractions |= is_inexact(type.dtype);
     if (type.weak || type.dtype == DType::bool_) last = Py_TYPE(item);
@@ -226,7 +237,7 @@ Array stacked(PyObject* list, const Role& role) {
 // A list in full precision: weak where it holds only numbers and weak arrays.
 Array listed(PyObject* list, const Role& role) {
   Contents contents;
-  add_contents(list, contents, 0);
+  add_contents(list, contents, 0, role);
   if (contents.has_arrays) return stacked(list, role);
   // With "O" alone, the elements of a tuple would become the arguments.
   PyObject* made = PyObject_CallMethod(numpy_module, "array", "(O)", list);

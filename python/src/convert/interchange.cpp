@@ -410,6 +410,9 @@ Wanted to_wanted(PyObject* const* arguments, Py_ssize_t count, PyObject* names) 
   each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
     if (value == Py_None) return;
     if (name == "max_version") {
+      if (!PyTuple_Check(value))
+        throw DtypeError("__dlpack__: max_version is " + text_of(value),
+                         "give a pair of numbers, such as (1, 0)");
       wanted.versioned = borrowed(value) >= py::make_tuple(1);
     } else if (name == "copy") {
       wanted.copy = value == Py_True;
