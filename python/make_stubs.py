@@ -206,7 +206,7 @@ def module_stub(name, functions):
                 text += f"from plait.{name} import {member} as {member}\n"
             continue
         info = functions.get((name, member))
-        if hasattr(value, "outer") and name == "numpy":
+        if hasattr(value, "outer") and name == "numpy" and not inspect.isclass(value):
             text += f"{member}: _Ufunc\n"
         elif info and type(value).__name__ == "builtin":
             result = NAMED_RESULTS.get((name, member))

@@ -3,5 +3,6 @@
 #pragma once
 
 #include <plait/functions/lax.h>
+#include <plait/functions/lax_numbers.h>
 #include <plait/primitives/linalg.h>
 #include <plait/primitives/primitives.h>

@@ -3,5 +3,9 @@
 #pragma once
 
 #include <plait/functions/numpy.h>
+#include <plait/functions/numpy_analysis.h>
+#include <plait/functions/numpy_edits.h>
 #include <plait/functions/numpy_linalg.h>
+#include <plait/functions/numpy_numbers.h>
+#include <plait/functions/numpy_pad.h>
 #include <plait/functions/subscript.h>

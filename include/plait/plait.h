@@ -6,10 +6,12 @@
 #pragma once
 
 #include <plait/control.h>
+#include <plait/image.h>
 #include <plait/inspect.h>
 #include <plait/lax.h>
 #include <plait/nn.h>
 #include <plait/numpy.h>
+#include <plait/ops.h>
 #include <plait/optim.h>
 #include <plait/program.h>
 #include <plait/random.h>

@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import builtins as _builtins
 import collections as _collections
+import dataclasses as _dataclasses
 import functools as _functools
 
 from plait import _names
@@ -274,6 +275,13 @@ _register(
         (value.default_factory, tuple(sorted(value))),
     ),
 )
+
+
+def static(**options):
+    """dataclasses.field(**options) of a field that is part of the structure, and no leaf."""
+    metadata = {**options.pop("metadata", {}), "static": True}
+    return _dataclasses.field(metadata=metadata, **options)
+
 
 # The names of jax.tree_util.
 tree_flatten, tree_unflatten, tree_leaves, tree_structure = flatten, unflatten, leaves, structure

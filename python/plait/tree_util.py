@@ -4,12 +4,21 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 # ruff: noqa: F401
+from plait._tree_nodes import (
+    KeyEntry,
+    KeyPath,
+    Partial,
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    register_dataclass,
+)
 from plait.tree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
     PyTreeDef,
     SequenceKey,
+    all_leaves,
     keystr,
     register_pytree_node,
     register_pytree_node_class,
@@ -29,6 +38,9 @@ from plait.tree import (
     tree_structure,
     tree_transpose,
     tree_unflatten,
+    treedef_children,
+    treedef_is_leaf,
+    treedef_tuple,
 )
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -171,7 +171,7 @@ PYTHON_ONLY = {
     **{f"numpy.{name}": "NumPy's, of any object of Python" for name in
        "array_repr array_str get_printoptions iterable printoptions set_printoptions".split()},
     **{f"numpy.{name}": "takes a Python function" for name in
-       "apply_along_axis apply_over_axes mask_indices piecewise".split()},
+       "apply_along_axis apply_over_axes frompyfunc mask_indices piecewise".split()},
     **{f"lax.{name}": "shapes of Python's, as tuples" for name in
        "conv_general_permutations conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple "
        "padtype_to_pads reduce_window_shape_tuple".split()},

@@ -7,6 +7,8 @@ differences, and where it makes sense, vmap with a loop.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import dataclasses
+
 import numpy as np
 import plait
 import plait.numpy as pnp
@@ -264,6 +266,63 @@ def test_functions_of_functions():
     check(pnp.r_[1:7:2, 0.5, V], np.r_[1:7:2, 0.5, V])
     check(pnp.r_[0:1:5j], np.r_[0:1:5j])
     check(pnp.c_[M, V[:4]], np.c_[M, V[:4]])
+
+
+@pytest.mark.parametrize(
+    "method",
+    "linear lower higher nearest midpoint hazen weibull median_unbiased normal_unbiased interpolated_inverted_cdf inverted_cdf averaged_inverted_cdf closest_observation".split(),
+)
+def test_methods_of_quantiles(method):
+    q = np.array([0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 0.9, 1.0])
+    gappy = np.where(M > 1, np.nan, M)
+    for a, axis in [(M, None), (M, 0), (M[:3], 0), (V[:6], None)]:
+        check(pnp.quantile(a, q, axis, method=method), np.quantile(a, q, axis, method=method))
+    wanted = np.nanpercentile(gappy, 100 * q, 1, method=method)
+    check(plait.jit(lambda a: pnp.nanpercentile(a, 100 * q, 1, method=method))(gappy), wanted)
+
+
+def test_ufuncs_of_functions():
+    ours, theirs = (
+        pnp.frompyfunc(lambda x, y: 2 * x + y, 2, 1),
+        np.frompyfunc(lambda x, y: 2 * x + y, 2, 1),
+    )
+    for options in {"axis": 0}, {"axis": 1, "keepdims": True}, {"axis": 1, "initial": 3.0}:
+        check(ours.reduce(M, **options), theirs.reduce(M, **options).astype(float))
+    check(ours(M, V[:5]), theirs(M, V[:5]).astype(float))
+    check(ours.accumulate(M, 1), theirs.accumulate(M, 1).astype(float))
+    check(ours.outer(M, V), theirs.outer(M, V).astype(float))
+    check(
+        ours.at(V[:3], [0, 0, 2], [1.0, 2.0, 3.0], inplace=False),
+        [4 * V[0] + 4, V[1], 2 * V[2] + 3],
+    )
+    check(plait.grad(ours.reduce)(V[:4]), [8, 4, 2, 1])
+    pair = pnp.frompyfunc(lambda x: (x, x * x), 1, 2)
+    check(pair(V), (V, V * V))
+    with pytest.raises(ValueError, match="two scalars"):
+        pair.reduce(V)
+
+
+def test_nodes_of_trees():
+    @plait.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        w: object
+        name: str = plait.tree.static(default="relu")
+
+    layer = Layer(V, "tanh")
+    leaves, structure = plait.tree.flatten(layer)
+    assert len(leaves) == 1 and plait.tree.unflatten(structure, [1.0]) == Layer(1.0, "tanh")
+    assert plait.tree.structure(Layer(V)) != structure
+    check(plait.grad(lambda layer: (layer.w**2).sum())(layer).w, 2 * V)
+    scaled = plait.tree_util.Partial(pnp.multiply, 3.0)
+    check(plait.jit(lambda f, x: f(x))(scaled, V), 3 * V)
+    assert plait.tree_util.flatten_one_level({"b": [2], "a": 1})[0] == [1, [2]]
+    assert plait.tree_util.flatten_one_level_with_keys((1, [2]))[0] == [
+        (plait.tree_util.SequenceKey(0), 1),
+        (plait.tree_util.SequenceKey(1), [2]),
+    ]
+    with pytest.raises(plait.TreeError, match="container"):
+        plait.tree_util.flatten_one_level(3.0)
 
 
 def test_memory_and_files(tmp_path):

@@ -1,5 +1,7 @@
 // plait.numpy: rearranged elements, and padding.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/functions/numpy_pad.h>
+
 #include "functions/functions.h"
 
 namespace plait {
@@ -138,8 +140,7 @@ Array numpy::pad(Operand array, const PadWidth& pad_width, const std::string& mo
     return lax::pad(array, astype(constant_values, array.dtype()), padding);
   }
   if (mode != "edge" && mode != "reflect" && mode != "symmetric" && mode != "wrap")
-    throw ValueError("pad: mode is '" + mode + "'",
-                     "choose 'constant', 'edge', 'reflect', 'symmetric' or 'wrap'");
+    return pad(array, pad_width, mode, PadOptions());
   Array result = array;
   for (int axis = 0; axis < array.ndim(); ++axis) {
     const auto& [before, after] = widths[axis];

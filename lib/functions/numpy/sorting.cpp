@@ -135,6 +135,40 @@ Array sorted_rows(const Array& a, const std::vector<int>& axes) {
   return lax::sort(lax::reshape(lax::transpose(a, order), shape), shape.rank() - 1);
 }
 
+// Hyndman and Fan, 1996: the part q lies at n q + alpha + q (1 - alpha - beta) - 1, counted from 0.
+struct Positions {
+  const char* method;
+  double alpha, beta;
+};
+constexpr Positions positions[] = {{"hazen", 0.5, 0.5},
+                                   {"weibull", 0, 0},
+                                   {"median_unbiased", 1.0 / 3, 1.0 / 3},
+                                   {"normal_unbiased", 3.0 / 8, 3.0 / 8},
+                                   {"interpolated_inverted_cdf", 0, 1}};
+// The place of q among sorted elements of which the last is number highest, for "linear" to
+// interpolate there; nothing for an unknown method.
+std::optional<Array> place_by_method(const std::string& method, const Array& q,
+                                     const Array& highest) {
+  const Array zero = constant(0, q);
+  auto inside = [&](const Array& place) {
+    return numpy::minimum(numpy::maximum(place, zero), highest);
+  };
+  const Array n = numpy::add(highest, 1), from_zero = numpy::subtract(numpy::multiply(n, q), 1);
+  for (const Positions& of : positions)
+    if (method == of.method) return inside(from_zero + of.alpha + q * (1 - of.alpha - of.beta));
+  if (method == "inverted_cdf") return inside(lax::ceil(from_zero));
+  if (method == "averaged_inverted_cdf")
+    return inside(numpy::where(numpy::equal(from_zero, lax::floor(from_zero)), from_zero + 0.5,
+                               lax::ceil(from_zero)));
+  if (method == "closest_observation") {  // of two that are equally close the even one from 1
+    const Array index = from_zero - 0.5, below = lax::floor(index);
+    const Array stays =
+        numpy::logical_and(numpy::equal(index, below), numpy::equal(numpy::remainder(below, 2), 1));
+    return inside(numpy::where(stays, below, below + 1.0));
+  }
+  return std::nullopt;
+}
+
 Array quantiles(std::string_view function, const Array& a, const Array& q, const Axes& axis,
                 const std::string& method, bool keepdims, NanRows nan_rows) {
   const Array x = floating_only(function, a);
@@ -158,7 +192,9 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
     for (int i = 0; i < last; ++i) leading.push_back(i);
     highest = lax::broadcast_in_dim(astype(top, DType::float64), spread, leading);
   }
-  const Array place = lax::mul(plait::broadcast_to(wanted, spread), highest);
+  const Array parts = plait::broadcast_to(wanted, spread);
+  const std::optional<Array> by_method = place_by_method(method, parts, highest);
+  const Array place = by_method ? *by_method : lax::mul(parts, highest);
   auto at = [&](const Array& index) {
     return numpy::take_along_axis(rows, astype(index, default_int), last, "clip");
   };
@@ -169,7 +205,7 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
     result = at(lax::ceil(place));
   else if (method == "nearest")
     result = at(lax::round(place));
-  else if (method == "linear" || method == "midpoint") {
+  else if (by_method || method == "linear" || method == "midpoint") {
     const Array below = at(lax::floor(place)), above = at(lax::ceil(place));
     const Array t = lax::sub(place, lax::floor(place));
     const Array whole = lax::eq(t, constant(0, t));
@@ -181,7 +217,9 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
                          between);  // inf - inf, 0 * inf
   } else {
     throw ValueError(std::string(function) + ": method is '" + method + "'",
-                     "choose 'linear', 'lower', 'higher', 'nearest' or 'midpoint'");
+                     "choose 'linear', 'lower', 'higher', 'nearest', 'midpoint', 'inverted_cdf', "
+                     "'averaged_inverted_cdf', 'closest_observation', 'interpolated_inverted_cdf', "
+                     "'hazen', 'weibull', 'median_unbiased' or 'normal_unbiased'");
   }
   if (nan_rows == NanRows::propagate) {  // NaN sorts last
     const Array end = plait::broadcast_to(part(rows, last, n - 1, n), spread);
@@ -314,7 +352,9 @@ Array lexsort_of(const Argument& keys, int axis) {
              "keepdims=False)",
              "The element below which the part q of the elements over axes lies, between two as "
              "method says: 'linear', 'lower', "
-             "'higher', 'nearest' or 'midpoint'. NaN when any is. The axes of q come first.",
+             "'higher', 'nearest', 'midpoint', 'inverted_cdf', 'averaged_inverted_cdf', "
+             "'closest_observation', 'interpolated_inverted_cdf', 'hazen', 'weibull', "
+             "'median_unbiased' or 'normal_unbiased'. NaN when any is. The axes of q come first.",
              &numpy::quantile),
     function("numpy",
              "percentile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "

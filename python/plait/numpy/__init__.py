@@ -17,6 +17,7 @@ from plait._plait import catalogue as _catalogue
 from plait._plait import from_dlpack
 from plait.numpy import _info, _ufuncs, fft, linalg
 from plait.numpy._along_axes import apply_along_axis, apply_over_axes, piecewise
+from plait.numpy._frompyfunc import frompyfunc, ufunc
 from plait.numpy._indexing import block, c_, delete, insert, ix_, mask_indices, r_
 from plait.numpy._memory import (
     array_repr,
@@ -66,11 +67,21 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None):
         _plait.check_order("asarray", order)
     if device is not None and dtype is None and copy is None and isinstance(a, _np.ndarray):
         return _plait.device_put(a, str(device))
-    if type(a) is _plait.Array and dtype is None:
+    if type(a) is _plait.Array and _has_dtype(a, dtype):
         result = a.copy() if copy else a
+    elif type(a) is _plait.Array and copy is False:
+        _plait.fail(
+            "ValueError",
+            f"asarray: copy=False, and {a.dtype} becomes {_plait.as_dtype(dtype)} by a copy",
+            "leave out copy=False",
+        )
     else:
         result = _plait.asarray(a, dtype, copy)
     return result if device is None else _plait.device_put(result, str(device))
+
+
+def _has_dtype(a, dtype):
+    return dtype is None or (not a.weak_type and a.dtype == _plait.as_dtype(dtype))
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0):
@@ -96,7 +107,7 @@ def result_type(*arrays_and_dtypes):
 def isdtype(dtype, kind):
     """Whether a dtype is of a kind of the array-API standard ("real floating", "integral", ...)."""
     if isinstance(kind, tuple):
-        return any(isdtype(dtype, each) for each in kind)
+        return True in [isdtype(dtype, each) for each in kind]
     dtype = _plait.as_dtype(dtype)
     letters = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "fV",
                "complex floating": "c", "numeric": "iufcV"}  # fmt: skip
@@ -148,16 +159,15 @@ mgrid, ogrid, s_, index_exp = _Grid(False), _Grid(True), _np.s_, _np.index_exp
 
 
 _ufuncs.add_methods(globals(), _catalogue("lax"), _catalogue("nn"))
+_info.name_results(globals())
 
 
 def finfo(dtype):
-    """Limits of a floating dtype, or of an array's: NumPy's finfo, ml_dtypes' for bfloat16. ValueError for integers."""
-    dtype = _plait.as_dtype(_dtype_in(dtype))
-    if dtype.name == "bfloat16":
-        import ml_dtypes
+    """Limits of a floating dtype, or of an array's, as Python floats: NumPy's finfo, ml_dtypes' for bfloat16.
 
-        return ml_dtypes.finfo(dtype)
-    return _np.finfo(dtype)
+    ValueError for integers.
+    """
+    return _info.FloatInfo(_plait.as_dtype(_dtype_in(dtype)))
 
 
 def iinfo(int_type):
@@ -170,7 +180,7 @@ def __array_namespace_info__():
     return _info.Info()
 
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 
 def issubdtype(arg1, arg2):
