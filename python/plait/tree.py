@@ -143,6 +143,9 @@ class _Key:
 class DictKey(_Key):
     """The key of a dict."""
 
+    def __init__(self, key):
+        super().__init__(key)
+
     key = property(lambda self: self._value)
 
     def __str__(self):
@@ -151,6 +154,9 @@ class DictKey(_Key):
 
 class SequenceKey(_Key):
     """The index of a tuple or list."""
+
+    def __init__(self, idx):
+        super().__init__(idx)
 
     idx = property(lambda self: self._value)
 
@@ -161,6 +167,9 @@ class SequenceKey(_Key):
 class GetAttrKey(_Key):
     """The field of a namedtuple or dataclass."""
 
+    def __init__(self, name):
+        super().__init__(name)
+
     name = property(lambda self: self._value)
 
     def __str__(self):
@@ -169,6 +178,9 @@ class GetAttrKey(_Key):
 
 class FlattenedIndexKey(_Key):
     """The index of a child of a registered class without keys."""
+
+    def __init__(self, key):
+        super().__init__(key)
 
     key = property(lambda self: self._value)
 

@@ -54,6 +54,7 @@ from jax._config import (
     transfer_guard_host_to_device,
 )
 from jax._indexing import add_indexing as _add_indexing
+from jax._narrow import add_operators as _add_operators
 from jax._transforms import (
     checkpoint,
     checkpoint_policies,
@@ -84,6 +85,7 @@ from jax.version import __version__, __version_info__
 
 _add_attributes()
 _add_indexing()
+_add_operators()
 
 from jax import (  # noqa: E402
     core,

@@ -80,9 +80,13 @@ def door(namespace, source):
         if not source.startswith(error.name or " "):
             raise
         return lacking(namespace["__name__"])
+    from jax._narrow import narrowing
+
     for name in getattr(module, "__all__", None) or dir(module):
-        if not name.startswith("_") and not isinstance(getattr(module, name), type(sys)):
-            namespace.setdefault(name, getattr(module, name))
+        value = getattr(module, name)
+        if not name.startswith("_") and not isinstance(value, type(sys)):
+            is_function = callable(value) and not isinstance(value, type)
+            namespace.setdefault(name, narrowing(value) if is_function else value)
     namespace.setdefault("__all__", public(namespace))
     return lacking(namespace["__name__"])
 

@@ -106,13 +106,18 @@ def creating(function, default=None):
     return create
 
 
-def creating_like(function):
-    """A function that makes an array like its first argument."""
+def creating_like(function, fill=0):
+    """A function that makes an array like its first argument, which may be a type; fill is what follows it."""
     create = creating(function)
 
     @functools.wraps(function)
     def like(a, *args, **keywords):
-        return create(a if isinstance(a, _plait.Array) else converted(a), *args, **keywords)
+        if isinstance(a, _plait.ShapeDtypeStruct):
+            a = pnp.empty(a.shape, a.dtype)
+        a = a if isinstance(a, _plait.Array) else converted(a)
+        if len(args) <= fill and keywords.get("dtype") is None:
+            keywords["dtype"] = a.dtype
+        return create(a, *args, **keywords)
 
     return like
 

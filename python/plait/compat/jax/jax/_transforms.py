@@ -11,12 +11,12 @@ from plait import _plait
 from plait._plait import flatten, unflatten
 
 from jax._doors import refuse, refuse_options
+from jax._narrow import staged, transformed
 
 _missing = object()
 # Transforms whose arguments are JAX's as they are.
-hessian, jacfwd, jvp, linear_transpose, vjp = (
-    plait.hessian,
-    plait.jacfwd,
+hessian, jacfwd = transformed(plait.hessian), transformed(plait.jacfwd)
+jvp, linear_transpose, vjp = (
     plait.jvp,
     plait.linear_transpose,
     plait.vjp,
@@ -52,8 +52,8 @@ def jit(
         "donate_argnames": () if donate_argnames is None else donate_argnames,
     }
     if fun is _missing:
-        return functools.partial(plait.jit, **options)
-    return plait.jit(fun, **options)
+        return lambda fun: plait.jit(staged(fun), **options)
+    return plait.jit(staged(fun), **options)
 
 
 def vmap(
@@ -76,16 +76,19 @@ def pmap(fun, axis_name=None, *args, **kwargs):
     return functools.wraps(fun)(mapped)
 
 
+@transformed
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     return plait.grad(fun, argnums, has_aux, holomorphic, allow_int)
 
 
+@transformed
 def value_and_grad(
     fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()
 ):
     return plait.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
 
+@transformed
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     return plait.jacrev(fun, argnums, has_aux, holomorphic, allow_int)
 

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 from typing import Any
 
+import plait
 from plait import _plait
 from plait import tree as _tree
 from plait.tree import (
@@ -72,10 +73,22 @@ def tree_structure(tree, is_leaf=None):
     return tree_flatten(tree, is_leaf)[1]
 
 
+class TreeMismatch(plait.TreeError, ValueError):
+    """Trees that should have one structure, and have not: a ValueError, as in JAX."""
+
+
+def _like(structure, tree):
+    """The subtrees of a tree in the places of the leaves of a structure."""
+    try:
+        return structure.flatten_up_to(tree)
+    except plait.TreeError as error:
+        raise TreeMismatch(str(error)) from None
+
+
 def tree_map(f, tree, *rest, is_leaf=None):
     """The tree of f(leaf, *corresponding subtrees of the others)."""
     leaves, structure = tree_flatten(tree, is_leaf)
-    columns = [structure.flatten_up_to(other) for other in rest]
+    columns = [_like(structure, other) for other in rest]
     return structure.unflatten([f(*row) for row in zip(leaves, *columns)])
 
 
@@ -117,7 +130,7 @@ def tree_leaves_with_path(tree, is_leaf=None):
 def tree_map_with_path(f, tree, *rest, is_leaf=None):
     """The tree of f(path, leaf, *corresponding subtrees of the others)."""
     pairs, structure = tree_flatten_with_path(tree, is_leaf)
-    columns = [structure.flatten_up_to(other) for other in rest]
+    columns = [_like(structure, other) for other in rest]
     return structure.unflatten(
         [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]
     )

@@ -12,7 +12,7 @@ import numpy as _np
 
 import plait.lax as _lax
 import plait.numpy as _pnp
-from plait import _plait
+from plait._plait import catalogue as _catalogue
 from plait.numpy import *  # noqa: F403
 
 from jax import _doors
@@ -26,6 +26,10 @@ from jax._dtypes import (
     result_type,
 )
 from jax._indexing import taking as _taking
+from jax._narrow import narrowing as _narrowing
+
+for _name in _catalogue("numpy"):
+    globals()[_name] = _narrowing(getattr(_pnp, _name))
 
 _doors.load(__name__, "fft", "linalg")  # in the place of plait's
 
@@ -34,10 +38,10 @@ zeros, ones, empty, eye, identity, tri = (
     _creating(getattr(_pnp, _name), _default_float)
     for _name in ("zeros", "ones", "empty", "eye", "identity", "tri")
 )
-zeros_like, ones_like, empty_like, full_like = (
-    _creating_like(getattr(_pnp, _name))
-    for _name in ("zeros_like", "ones_like", "empty_like", "full_like")
+zeros_like, ones_like, empty_like = (
+    _creating_like(getattr(_pnp, _name)) for _name in ("zeros_like", "ones_like", "empty_like")
 )
+full_like = _creating_like(_pnp.full_like, 1)
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
