@@ -95,7 +95,7 @@ std::pair<Array, Array> expm_frechet(Operand A, Operand E) {
 
 namespace {
 
-[[maybe_unused]] const FunctionInfo* const matrix_functions[] = {
+[[maybe_unused]] const FunctionInfo* const functions_of_matrices[] = {
     function(
         "scipy.linalg", "solve_sylvester(A, B, C, *, method='schur', tol=1e-08!)",
         "The x of A x + x B = C, by the Schur forms of A and B, whatever the method ('schur' or "

@@ -305,7 +305,7 @@ Array invpascal(int n, const std::optional<std::string>& kind) {
 
 namespace {
 
-[[maybe_unused]] const FunctionInfo* const matrix_functions[] = {
+[[maybe_unused]] const FunctionInfo* const special_matrix_functions[] = {
     function("scipy.linalg", "toeplitz(c, r=None)",
              "The matrices with first columns c and first rows r, whose diagonals are equal: "
              "element (i, j) is c[i - j], and r[j - i] above the diagonal; r[0] is not read. r is "
