@@ -69,6 +69,7 @@ from jax._transforms import (
     jacrev,
     jit,
     jvp,
+    keep_captures as _keep_captures,
     linear_transpose,
     linearize,
     make_jaxpr,
@@ -86,6 +87,7 @@ from jax.version import __version__, __version_info__
 _add_attributes()
 _add_indexing()
 _add_operators()
+_keep_captures()
 
 from jax import (  # noqa: E402
     core,

@@ -260,7 +260,9 @@ _TYPE_ATTRIBUTES = {
 
 def add_attributes():
     """Gives plait's Array the attributes of JAX's that it has not; part of `import jax`."""
-    for name in ("__array_function__", "__array_ufunc__"):  # NumPy's functions give NumPy's arrays
+    # NumPy's functions give NumPy's arrays, and libraries take an array with .grad for PyTorch's.
+    hidden = "__array_function__ __array_ufunc__ backward detach grad register_hook requires_grad"
+    for name in hidden.split():
         if name in vars(Array):
             delattr(Array, name)
     for kind, attributes in ((Array, _ATTRIBUTES), (plait.ShapeDtypeStruct, _TYPE_ATTRIBUTES)):

@@ -45,6 +45,26 @@ def tree_narrowed(tree):
     return unflatten(structure, [_array_narrowed(leaf) for leaf in leaves])
 
 
+def _argument(leaf):
+    """An argument of jit or grad: a float of Python is float32 from here on."""
+    if type(leaf) is float or (
+        isinstance(leaf, Array) and leaf.weak_type and leaf.dtype.kind in "fc"
+    ):
+        return _plait.asarray(leaf, canonical(float if type(leaf) is float else leaf.dtype), None)
+    return _array_narrowed(leaf)
+
+
+def arguments_narrowed(tree):
+    """A tree of arguments, of 32 bits."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, list(map(_argument, leaves)))
+
+
+def entered(tree):
+    """tree_narrowed, where 64 bits are not enabled."""
+    return tree if config.x64_enabled else tree_narrowed(tree)
+
+
 def _result(leaf):
     """A result of a transform: numbers of Python are arrays of JAX's dtypes outside of it."""
     if isinstance(leaf, Array) and leaf.dtype in _NARROW:
@@ -81,7 +101,7 @@ def staged(fun):
     def call(*args, **keywords):
         if config.x64_enabled:
             return fun(*args, **keywords)
-        args, keywords = tree_narrowed((args, keywords))
+        args, keywords = arguments_narrowed((args, keywords))
         return results_narrowed(fun(*args, **keywords))
 
     return call
@@ -98,7 +118,7 @@ def transformed(transform):
         def call(*args, **keywords):
             if config.x64_enabled:
                 return function(*args, **keywords)
-            args, keywords = tree_narrowed((args, keywords))
+            args, keywords = arguments_narrowed((args, keywords))
             return results_narrowed(function(*args, **keywords))
 
         return call

@@ -7,21 +7,15 @@ import contextlib
 import functools
 
 import plait
-from plait import _plait
+from plait import _captures, _plait
 from plait._plait import flatten, unflatten
 
 from jax._doors import refuse, refuse_options
-from jax._narrow import staged, transformed
+from jax._narrow import entered, staged, transformed
 
 _missing = object()
 # Transforms whose arguments are JAX's as they are.
 hessian, jacfwd = transformed(plait.hessian), transformed(plait.jacfwd)
-jvp, linear_transpose, vjp = (
-    plait.jvp,
-    plait.linear_transpose,
-    plait.vjp,
-)
-linearize = plait.linearize
 named_scope = plait.named_scope
 checkpoint_policies = plait.checkpoint_policies
 
@@ -54,6 +48,15 @@ def jit(
     if fun is _missing:
         return lambda fun: plait.jit(staged(fun), **options)
     return plait.jit(staged(fun), **options)
+
+
+def keep_captures():
+    """Makes jit keep what functions read from outside as it was in tracing, as in JAX; part of `import jax`."""
+
+    def find(function, wanted, arguments=(), converted=None):
+        return [[] for _ in wanted], []  # no places to read again, nothing to compare
+
+    _captures.find = find
 
 
 def vmap(
@@ -94,6 +97,22 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 
 
 jacobian = jacrev
+
+
+def jvp(fun, primals, tangents, has_aux=False):
+    return plait.jvp(fun, entered(primals), entered(tangents), has_aux)
+
+
+def vjp(fun, *primals, has_aux=False, reduce_axes=()):
+    return plait.vjp(fun, *entered(primals), has_aux=has_aux)
+
+
+def linearize(fun, *primals, has_aux=False):
+    return plait.linearize(fun, *entered(primals), has_aux=has_aux)
+
+
+def linear_transpose(fun, *primals, reduce_axes=()):
+    return plait.linear_transpose(fun, *primals)
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):

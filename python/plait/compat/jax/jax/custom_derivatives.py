@@ -16,6 +16,7 @@ from plait._plait import flatten, unflatten
 
 from jax import _doors
 from jax._transforms import closure_convert as closure_convert
+from jax._narrow import entered
 from jax.dtypes import float0
 from jax.tree_util import Partial
 
@@ -57,10 +58,11 @@ def custom_vjp_primal_tree_values(tree):
 
 
 def zero_from_primal(primal, symbolic_zeros=False):
-    """A zero tangent of a value."""
+    """Zero tangents of a tree of values."""
+    leaves, structure = flatten(primal)
     if symbolic_zeros:
-        return SymbolicZero(_plait.aval_of(primal))
-    return _plait.zeros_like(primal)
+        return unflatten(structure, [SymbolicZero(_plait.aval_of(leaf)) for leaf in leaves])
+    return unflatten(structure, [_plait.zeros_like(leaf) for leaf in leaves])
 
 
 def _instantiated(tree):
@@ -103,6 +105,7 @@ class _Symbolic:
     varying = threading.local()
 
     def __call__(self, *args, **kwargs):
+        args, kwargs = entered((args, kwargs))
         _, _, dynamic, _ = self.arguments(args, kwargs)
         leaves = flatten(dynamic)[0]
         before = dict(vars(self.varying))

@@ -5,33 +5,38 @@ SPDX-License-Identifier: Apache-2.0
 
 import plait.lax as _lax
 
+from jax._narrow import entered
 
 _none = object()
-switch = _lax.switch
+
+
+def switch(index, branches, *operands, operand=_none):
+    """plait.lax.switch."""
+    operands = operands if operand is _none else (operand,)
+    return _lax.switch(index, branches, *entered(operands))
 
 
 def cond(pred, true_fun, false_fun, *operands, operand=_none, linear=None):
     """plait.lax.cond; also with an operand for each function, as cond(pred, x, f, y, g)."""
     if not (callable(true_fun) and callable(false_fun)):
-        true_operand, true_fun, false_operand, false_fun = true_fun, false_fun, *operands
+        first, on_true, second, on_false = true_fun, false_fun, *operands
         return _lax.cond(
-            pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand
+            pred, lambda x, y: on_true(x), lambda x, y: on_false(y), *entered((first, second))
         )
-    if operand is not _none:
-        operands = (operand,)
-    return _lax.cond(pred, true_fun, false_fun, *operands)
+    operands = operands if operand is _none else (operand,)
+    return _lax.cond(pred, true_fun, false_fun, *entered(operands))
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
     """plait.lax.scan; steps are not unrolled."""
-    return _lax.scan(f, init, xs, length, reverse)
+    return _lax.scan(f, entered(init), entered(xs), length, reverse)
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """plait.lax.fori_loop; steps are not unrolled."""
-    return _lax.fori_loop(lower, upper, body_fun, init_val)
+    return _lax.fori_loop(lower, upper, body_fun, entered(init_val))
 
 
 def while_loop(cond_fun, body_fun, init_val):
-    """plait.lax.while_loop; a condition of shape () that is a number is true where it is not zero."""
-    return _lax.while_loop(cond_fun, body_fun, init_val)
+    """plait.lax.while_loop."""
+    return _lax.while_loop(cond_fun, body_fun, entered(init_val))
