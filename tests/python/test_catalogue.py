@@ -62,6 +62,7 @@ ONLY_PYTHON = {
     "numpy.unique_inverse": {"size", "fill_value"},
     "numpy.unique_values": {"size", "fill_value"},
     "numpy.polyfit": {"full", "cov"},
+    "numpy.indices": {"sparse"},  # meshgrid's
     "numpy.intersect1d": {"return_indices"},
     "nn.logsumexp": {"return_sign"},
     "lax.reshape": {"dimensions"},
@@ -143,6 +144,12 @@ OTHER_TYPES = {
 }  # fmt: skip
 # Parameters whose defaults differ.
 OTHER_DEFAULTS = {
+    **{
+        f"numpy.cross.{name}": "cross(a, b, axis) is another overload in C++"
+        for name in "axisa axisb axisc".split()
+    },
+    "numpy.choose.mode": "choose(a, choices), another overload in C++, clips",
+    "numpy.ravel_multi_index.mode": "without it another overload in C++ does not check",
     "numpy.cov.y": "cov(m) is another overload in C++",
     "numpy.corrcoef.y": "corrcoef(x) is another overload in C++",
     "numpy.interp.period": "interp(x, xp, fp) is another overload in C++",

@@ -9,6 +9,7 @@ namespace plait::numpy {
 // --- Polynomials, as vectors of coefficients, highest power first --------------------------------
 
 Array poly(Operand seq_of_zeros);
+Array roots(Operand p, bool strip_zeros = true);  // complex
 Array polyadd(Operand a1, Operand a2);
 Array polysub(Operand a1, Operand a2);
 Array polymul(Operand a1, Operand a2, bool trim_leading_zeros = false);

@@ -29,6 +29,14 @@ std::vector<Array> diag_indices_from(Operand arr);
 std::vector<Array> tril_indices_from(Operand arr, int k = 0);
 std::vector<Array> triu_indices_from(Operand arr, int k = 0);
 
+// --- Indices and axes ----------------------------------------------------------------------------
+
+// What an index outside does: "raise", "wrap" or "clip".
+Array choose(Operand a, Operands choices, const std::string& mode);
+Array ravel_multi_index(Operands multi_index, const Shape& dims, const std::string& mode,
+                        const std::string& order = "C");
+Array cross(Operand a, Operand b, int axisa, int axisb, int axisc, std::optional<int> axis = {});
+
 // --- Order ---------------------------------------------------------------------------------------
 
 // The elements before the places kth are not greater than those there, and the others not less.

@@ -334,9 +334,6 @@ Array tensordot_of(Operand a, Operand b, const Argument& axes, OptionalDType dty
           return tensordot_of(x1, x2, axes, std::nullopt);
         }),
     function("numpy", "kron(a, b)", "Blocks of b, each times an element of a.", &numpy::kron),
-    function("numpy", "cross(a, b, axis=-1)",
-             "The vector product along an axis of size 3 (or 2: the third element is 0).",
-             &numpy::cross),
     function("numpy", "convolve(a, v, mode='full')",
              "The convolution of two vectors: all of it, of the longer one's size ('same'), or "
              "where they overlap wholly ('valid').",

@@ -368,7 +368,7 @@ struct RangeNumber {
 };
 
 // arange of integers of which one is no size.
-Array wide_arange(Wide start, Wide stop, Wide step, OptionalDType dtype) {
+Array wide_arange(Wide start, Wide stop, Wide step, std::optional<DType> dtype) {
   if (step == 0) throw ValueError("arange: the step is 0", "give a step that is not 0");
   const Wide span = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
   const Wide count = span > 0 ? (span + stride - 1) / stride : 0;
@@ -392,7 +392,7 @@ Array wide_arange(Wide start, Wide stop, Wide step, OptionalDType dtype) {
 }
 
 Array arange_of(const RangeNumber& start, const std::optional<RangeNumber>& stop,
-                const std::optional<RangeNumber>& step, OptionalDType dtype) {
+                const std::optional<RangeNumber>& step, std::optional<DType> dtype) {
   auto number = [](const std::optional<RangeNumber>& given) {
     return given ? std::optional(given->number) : std::nullopt;
   };
@@ -451,7 +451,7 @@ int diagonal_number(std::int64_t k) {
     function(
         "numpy", "eye(N, M=None, k=0, dtype=None, *, device=None!)",
         "An N by M matrix with ones on diagonal k.",
-        +[](Dim N, std::optional<Dim> M, std::int64_t k, OptionalDType dtype) {
+        +[](Dim N, std::optional<Dim> M, std::int64_t k, std::optional<DType> dtype) {
           return numpy::eye(N, M, diagonal_number(k), dtype);
         }),
     function("numpy", "identity(n, dtype=None)",
@@ -459,7 +459,7 @@ int diagonal_number(std::int64_t k) {
     function(
         "numpy", "tri(N, M=None, k=0, dtype=None)",
         "An N by M matrix with ones on and below diagonal k.",
-        +[](Dim N, std::optional<Dim> M, std::int64_t k, OptionalDType dtype) {
+        +[](Dim N, std::optional<Dim> M, std::int64_t k, std::optional<DType> dtype) {
           return numpy::tri(N, M, diagonal_number(k), dtype);
         }),
     function(
@@ -480,9 +480,6 @@ int diagonal_number(std::int64_t k) {
              "Vectors broadcast against each other, a list of arrays: with 'xy' the first varies "
              "along axis 1.",
              &numpy::meshgrid),
-    function("numpy", "indices(dimensions, dtype=int32)",
-             "For each place of an array of these sizes, its indices along a first axis.",
-             &numpy::indices),
     function("numpy", "tril_indices(n, k=0, m=None)",
              "Rows and columns of the places on and below diagonal k.", &numpy::tril_indices),
     function("numpy", "triu_indices(n, k=0, m=None)",

@@ -68,7 +68,8 @@ Array numpy::place(Operand arr, Operand mask, Operand vals, bool inplace) {
                      "give one of its shape");
   const Dim n = row.shape(0);
   if (n == Dim(0)) {
-    if (!where_true.known_buffer() || any(where_true).item<bool>())
+    const std::vector<complex128> flags = mask.to_vector<complex128>();
+    if (std::any_of(flags.begin(), flags.end(), [](const complex128& flag) { return flag != 0.0; }))
       throw ShapeError("place: no values to place", "give at least one");
     return arr;
   }

@@ -352,9 +352,6 @@ Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double>
              &numpy::compress),
     function("numpy", "select(condlist, choicelist, default=0)",
              "The choice of the first condition that is true, or the default.", &numpy::select),
-    function("numpy", "choose(a, choices, out=None!)",
-             "choices[a], element by element; indices outside take the first or last.",
-             &numpy::choose),
     function("numpy", "nonzero(a, *, size=None, fill_value=0)",
              "The indices of elements that are not 0, an array for each axis, int32. TracerError "
              "under jit without size.",
@@ -383,8 +380,6 @@ Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double>
              "Distinct elements in order, where NaN are distinct.", &unique_values_of),
     function("numpy", "unravel_index(indices, shape)", "Places in a row as indices of each axis.",
              &numpy::unravel_index),
-    function("numpy", "ravel_multi_index(multi_index, dims)",
-             "Indices of each axis as places in a row.", &numpy::ravel_multi_index),
     function("numpy", "isin(element, test_elements, assume_unique=False!, invert=False)",
              "Whether each element is among others, by sorting them.", &numpy::isin),
 };

@@ -1,6 +1,7 @@
 // plait.numpy: polynomials as vectors of coefficients, highest power first.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/numpy_analysis.h>
+#include <plait/functions/numpy_eig.h>
 #include <plait/functions/numpy_linalg.h>
 #include <plait/functions/subscript.h>
 
@@ -39,11 +40,8 @@ Arrays of_one_degree(std::string_view function, const Array& a1, const Array& a2
 
 // Where a known vector has its first and last element that is not 0; both its size if none is.
 std::pair<std::int64_t, std::int64_t> support_of(const Array& p) {
-  const std::vector<bool> is_set = [&] {
-    const std::vector<std::uint8_t> flags =
-        astype(truth(p), DType::uint8).to_vector<std::uint8_t>();
-    return std::vector<bool>(flags.begin(), flags.end());
-  }();
+  std::vector<bool> is_set;
+  for (const complex128& value : p.to_vector<complex128>()) is_set.push_back(value != 0.0);
   const std::int64_t size = std::int64_t(is_set.size());
   const auto first = std::find(is_set.begin(), is_set.end(), true) - is_set.begin();
   const auto last = is_set.rend() - std::find(is_set.rbegin(), is_set.rend(), true) - 1;
@@ -133,10 +131,12 @@ Array numpy::polyint(Operand p, int m, const OptionalArray& k) {
 }
 
 Array numpy::poly(Operand seq_of_zeros) {
-  const Array zeros = to_inexact(atleast_1d(seq_of_zeros));
-  if (zeros.ndim() != 1)
-    throw ShapeError("poly: an array of shape (" + zeros.shape().to_string() + ")",
-                     "give a vector of zeros; for a matrix, its eigenvalues");
+  const Array given = to_inexact(atleast_1d(seq_of_zeros));
+  const bool is_matrix = given.ndim() == 2 && given.shape(0) == given.shape(1);
+  if (given.ndim() != 1 && !is_matrix)
+    throw ShapeError("poly: an array of shape (" + given.shape().to_string() + ")",
+                     "give a vector of zeros, or a square matrix");
+  const Array zeros = is_matrix ? linalg::eigvals(given) : given;
   Array result = lax::full({1}, 1, zeros.dtype());
   const std::int64_t count = known_size("poly", zeros);
   for (std::int64_t i = 0; i < count; ++i) {  // times x - zero
@@ -144,7 +144,27 @@ Array numpy::poly(Operand seq_of_zeros) {
     result = lax::sub(lax::pad(result, constant(0, result), {{0, 1, 0}}),
                       lax::pad(lowered, constant(0, result), {{1, 0, 0}}));
   }
-  return result;
+  return is_matrix && !is_complex(given.dtype()) ? real(result) : result;
+}
+
+// The eigenvalues of the companion matrix, whose characteristic polynomial p is.
+Array numpy::roots(Operand p, bool strip_zeros) {
+  Array q = to_inexact(coefficients("roots", p));
+  Dim at_zero = 0;
+  if (strip_zeros && !(q.shape(0) == Dim(0))) {
+    const auto [first, last] = support_of(q);
+    const Dim size = q.shape(0);
+    at_zero = Dim(first) == size ? Dim(0) : size - Dim(last) - 1;
+    q = Dim(first) == size ? part(q, 0, 0, 0) : part(q, 0, Dim(first), Dim(last) + 1);
+  }
+  const DType dtype = complex_dtype_of(q.dtype());
+  const Dim degree = q.shape(0) - 1;
+  const Array zeros = lax::full({at_zero}, 0, dtype);
+  if (less_equal(degree, 0) == true) return zeros;
+  const Array top = negative(divide(part(q, 0, 1, degree + 1), part(q, 0, 0, 1)));
+  const Array below = eye(degree - 1, degree, 0, q.dtype());
+  const Array companion = lax::concatenate({expand_dims(top, {0}), below}, 0);
+  return lax::concatenate({astype(linalg::eigvals(companion), dtype), zeros}, 0);
 }
 
 numpy::PolynomialFit numpy::polynomial_fit(Operand x, Operand y, Dim deg,
@@ -208,9 +228,16 @@ Argument polyfit_of(Operand x, Operand y, Dim deg, std::optional<double> rcond, 
 Array trim_zeros_of(Operand filt, const std::string& trim) { return numpy::trim_zeros(filt, trim); }
 
 [[maybe_unused]] const FunctionInfo* const polynomial_functions[] = {
-    function("numpy", "poly(seq_of_zeros)",
-             "The coefficients, highest power first and 1, of the polynomial with these zeros.",
-             &numpy::poly),
+    function(
+        "numpy", "poly(seq_of_zeros)",
+        "The coefficients, highest power first and 1, of the polynomial with these zeros; of a "
+        "square matrix its characteristic polynomial.",
+        &numpy::poly),
+    function("numpy", "roots(p, *, strip_zeros=True)",
+             "The zeros of a polynomial, of which these are the coefficients, highest power first: "
+             "complex. Leading and trailing zeros are stripped, which needs the value of p; with "
+             "strip_zeros=False, as under jit, p[0] must not be 0.",
+             &numpy::roots),
     function("numpy", "polyadd(a1, a2)", "The sum of polynomials, as coefficients.",
              &numpy::polyadd),
     function("numpy", "polysub(a1, a2)", "The difference of polynomials, as coefficients.",
