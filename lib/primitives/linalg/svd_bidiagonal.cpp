@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "primitives/linalg/rotations.h"
 #include "primitives/linalg/svd.h"
 
 namespace plait::matrices {
@@ -14,42 +15,23 @@ namespace {
 
 constexpr double epsilon = 0x1p-52;
 
-struct Rotation {
-  double c = 1, s = 0, r = 0;
-  // c a + s b = r and c b - s a = 0
-  Rotation(double a, double b) : r(std::hypot(a, b)) {
-    if (r == 0) return;
-    c = a / r;
-    s = b / r;
-  }
-  // Columns i and j of a matrix, if it has any.
-  void apply(Eigen::MatrixXd& columns, std::int64_t i, std::int64_t j) const {
-    double *x = columns.data() + i * columns.rows(), *y = columns.data() + j * columns.rows();
-    for (std::int64_t k = 0; k < columns.rows(); ++k) {
-      const double old = x[k];
-      x[k] = c * old + s * y[k];
-      y[k] = c * y[k] - s * old;
-    }
-  }
-};
-
 struct Bidiagonal {
   Eigen::VectorXd &d, &e;
-  Eigen::MatrixXd &ub, &vb;
+  Rotations of_u, of_v;
 
   // d[i] is 0: e[i] moves along row i and out of the block.
   void clear_row(std::int64_t i, std::int64_t hi) {
     double f = e[i];
     e[i] = 0;
     for (std::int64_t j = i + 1; j <= hi && f != 0; ++j) {
-      const Rotation rotation(d[j], f);
+      const Givens rotation(d[j], f);
       d[j] = rotation.r;
       f = 0;
       if (j < hi) {
         f = -rotation.s * e[j];
         e[j] *= rotation.c;
       }
-      rotation.apply(ub, j, i);
+      of_u.add(j, i, rotation.c, rotation.s);
     }
   }
   // d[hi] is 0: e[hi - 1] moves up column hi and out of the block.
@@ -57,14 +39,14 @@ struct Bidiagonal {
     double f = e[hi - 1];
     e[hi - 1] = 0;
     for (std::int64_t j = hi; j-- > lo && f != 0;) {
-      const Rotation rotation(d[j], f);
+      const Givens rotation(d[j], f);
       d[j] = rotation.r;
       f = 0;
       if (j > lo) {
         f = -rotation.s * e[j - 1];
         e[j - 1] *= rotation.c;
       }
-      rotation.apply(vb, j, hi);
+      of_v.add(j, hi, rotation.c, rotation.s);
     }
   }
   // One implicit QR step on the block lo .. hi.
@@ -76,14 +58,14 @@ struct Bidiagonal {
     const double shift = divisor != 0 ? a22 - a12 * a12 / divisor : a22;
     double y = d[lo] * d[lo] - shift, z = d[lo] * e[lo];
     for (std::int64_t j = lo; j < hi; ++j) {
-      const Rotation right(y, z);
+      const Givens right(y, z);
       if (j > lo) e[j - 1] = right.r;
       y = right.c * d[j] + right.s * e[j];
       e[j] = right.c * e[j] - right.s * d[j];
       z = right.s * d[j + 1];
       d[j + 1] *= right.c;
-      right.apply(vb, j, j + 1);
-      const Rotation left(y, z);
+      of_v.add(j, j + 1, right.c, right.s);
+      const Givens left(y, z);
       d[j] = left.r;
       y = left.c * e[j] + left.s * d[j + 1];
       d[j + 1] = left.c * d[j + 1] - left.s * e[j];
@@ -92,7 +74,7 @@ struct Bidiagonal {
         z = left.s * e[j + 1];
         e[j + 1] *= left.c;
       }
-      left.apply(ub, j, j + 1);
+      of_u.add(j, j + 1, left.c, left.s);
     }
   }
 
@@ -123,7 +105,9 @@ struct Bidiagonal {
     return true;
   }
 
-  void sort() {
+  void sort(Eigen::MatrixXd& ub, Eigen::MatrixXd& vb) {
+    of_u.apply();
+    of_v.apply();
     const std::int64_t n = d.size();
     for (std::int64_t i = 0; i < n; ++i) {
       if (!std::signbit(d[i])) continue;
@@ -148,9 +132,9 @@ struct Bidiagonal {
 
 bool bidiagonal_svd(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& ub,
                     Eigen::MatrixXd& vb) {
-  Bidiagonal matrix{d, e, ub, vb};
+  Bidiagonal matrix{d, e, Rotations(ub), Rotations(vb)};
   if (!matrix.iterate()) return false;
-  matrix.sort();
+  matrix.sort(ub, vb);
   return true;
 }
 

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/control/primitives.h>
+#include <plait/primitives/decompositions.h>
 #include <plait/primitives/host_call.h>
-#include <plait/primitives/linalg.h>
 #include <plait/transforms/laned.h>
 
 #include <deque>
@@ -235,7 +235,13 @@ const std::vector<Mutant>& matrix_mutants() {
                                                                      {&eigh_p, 2},
                                                                      {&svd_p, 3},
                                                                      {&pinv_p, 1},
-                                                                     {&cholesky_p, 1}};
+                                                                     {&cholesky_p, 1},
+                                                                     {&eig_p, 3},
+                                                                     {&schur_p, 2},
+                                                                     {&triangular_sylvester_p, 1},
+                                                                     {&sqrtm_p, 1},
+                                                                     {&tridiagonal_solve_p, 1},
+                                                                     {&cholesky_update_p, 1}};
   for (const auto& decomposition : decompositions) {
     const Primitive* const right = decomposition.first;  // clang 14 captures no structured bindings
     const auto num_outputs = decomposition.second;
