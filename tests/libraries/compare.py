@@ -22,7 +22,7 @@ def run(command, environment=None):
     """The results by name, the seconds, and the last line of the error."""
     start = time.perf_counter()
     done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=FOLDER, timeout=150
+        command, capture_output=True, text=True, env=environment, cwd=FOLDER, timeout=400
     )
     seconds = time.perf_counter() - start
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -36,6 +36,7 @@ _NAMES = {"float": float, "int": int, "complex": complex, "uint": np.uint64}
 
 def canonical(dtype):
     """A dtype as JAX has it: narrow, unless 64 bits are enabled."""
+    dtype = float if dtype is None else dtype
     if isinstance(dtype, str):
         dtype = _NAMES.get(dtype, dtype)
     wide = _PYTHON.get(dtype) if isinstance(dtype, type) else None

@@ -14,7 +14,7 @@ from plait import _plait
 from plait._plait import flatten, unflatten
 
 from jax._config import config
-from jax._dtypes import _NARROW, canonical
+from jax._dtypes import _NARROW, canonical, converted
 
 Array = plait.Array
 _NUMPY = {np.ndarray, np.float64, np.int64, np.uint64, np.complex128}
@@ -47,10 +47,10 @@ def tree_narrowed(tree):
 
 def _argument(leaf):
     """An argument of jit or grad: a float of Python is float32 from here on."""
-    if type(leaf) is float or (
-        isinstance(leaf, Array) and leaf.weak_type and leaf.dtype.kind in "fc"
-    ):
-        return _plait.asarray(leaf, canonical(float if type(leaf) is float else leaf.dtype), None)
+    if type(leaf) is float:
+        return converted(leaf)
+    if isinstance(leaf, Array) and leaf.dtype in _NARROW and leaf.dtype.kind in "fc":
+        return _plait.convert(leaf, canonical(leaf.dtype))
     return _array_narrowed(leaf)
 
 
