@@ -158,6 +158,18 @@ def test_derivatives_and_batches(row):
         check(result, np.asarray(function(one)))
 
 
+def test_named_sizes():
+    for name, options in [
+        ("gradient", {}), ("unwrap", {}), ("ediff1d", {}), ("polyint", {}), ("i0", {}), ("resize", {"new_shape": 4}), ("cov", {}),
+        ("quantile", {"q": np.float64(0.3), "method": "hazen"}), ("pad", {"pad_width": 1, "mode": "mean"}), ("histogram_bin_edges", {"bins": 3}),
+        ("pad", {"pad_width": 1, "mode": "reflect", "reflect_type": "odd"}), ("packbits", {}),
+    ]:  # fmt: skip
+        x = 5 * V if name != "packbits" else V > 0
+        masked = plait.mask(lambda x: getattr(pnp, name)(x, **options), (f"{x.dtype}[t]",))  # noqa: B023
+        wanted = getattr(np, name)(x[:4], **options)
+        check(masked(x, t=4)[tuple(map(slice, wanted.shape))], wanted)
+
+
 def test_replacement():
     a = np.arange(12.0).reshape(3, 4)
 

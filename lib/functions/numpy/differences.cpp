@@ -14,12 +14,17 @@ class AxisGradient {
  public:
   AxisGradient(const Array& f, int axis, const Array& steps, int edge_order)
       : f_(f), axis_(axis), steps_(steps), edge_order_(edge_order), n_(f.shape(axis)) {
-    if (less_equal(n_, edge_order) != false)
+    // A named size may be too small only when it is bound.
+    const std::optional<bool> is_short = less_equal(n_, edge_order);
+    by_place_ = !is_short && edge_order == 1 && steps.ndim() == 0;
+    if (is_short != false && !by_place_)
       throw ShapeError("gradient: axis " + std::to_string(axis) + " of size " + n_.to_string(),
                        "give at least edge_order + 1 = " + std::to_string(edge_order + 1) +
-                           " elements along it");
+                           " elements along it" +
+                           (is_short ? "" : ", or for a named size equal distances"));
   }
   Array run() const {
+    if (by_place_) return between_neighbours();
     Arrays parts{edge(Side::first)};
     if (!(n_ == Dim(2))) parts.push_back(inside());
     parts.push_back(edge(Side::last));
@@ -36,6 +41,18 @@ class AxisGradient {
     Shape shape(f_.ndim(), 1);
     shape[axis_] = limit - start;
     return lax::reshape(part(steps_, 0, start, limit), shape);
+  }
+  // The difference of the neighbours that there are, over their distance.
+  Array between_neighbours() const {
+    const Array place = counting(n_), one = Array::literal(1, default_int);
+    const Array before = lax::max(lax::sub(place, one), Array::literal(0, default_int));
+    const Array after = numpy::minimum(lax::add(place, one), number_of(n_ - 1, default_int));
+    Shape along(f_.ndim(), 1);
+    along[axis_] = n_;
+    const Array steps = astype(lax::reshape(numpy::subtract(after, before), along), f_.dtype());
+    const Array rise =
+        lax::sub(numpy::take(f_, after, axis_, "clip"), numpy::take(f_, before, axis_, "clip"));
+    return numpy::divide(rise, numpy::multiply(steps, steps_));
   }
   Array inside() const {
     const Array before = values(0, n_ - 2), here = values(1, n_ - 1), after = values(2, n_);
@@ -70,6 +87,7 @@ class AxisGradient {
   const Array steps_;
   const int edge_order_;
   const Dim n_;
+  bool by_place_ = false;
 };
 
 }  // namespace
@@ -128,8 +146,9 @@ Array numpy::unwrap(Operand p, const OptionalArray& discont, int axis, Operand p
   near = where(logical_and(is_low, even), half, near);
   const Array jump = discont ? Array(*discont) : half;
   const Array correction = where(less(abs(steps), jump), constant(0, near), subtract(near, steps));
-  const Array rest = add(part(x, dim, 1, n), cumsum(correction, dim));
-  return concatenate({part(x, dim, 0, 1), rest}, dim);
+  const Dim one = minimum(1, n);  // a named size may be 0
+  const Array rest = add(part(x, dim, one, n), cumsum(correction, dim));
+  return concatenate({part(x, dim, 0, one), rest}, dim);
 }
 
 namespace {
