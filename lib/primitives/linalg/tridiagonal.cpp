@@ -154,9 +154,9 @@ void tridiagonalise(Eigen::MatrixXd& a, Eigen::VectorXd& d, Eigen::VectorXd& e,
   }
 }
 
-bool tridiagonal_eigen(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& columns) {
+bool tridiagonal_by_rotations(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& q) {
   const std::int64_t n = d.size();
-  Rotations rotations(columns);
+  Rotations rotations(q);
   std::int64_t hi = n - 1;
   for (std::int64_t steps = 0; hi > 0; ++steps) {
     if (steps > 40 * n) return false;
@@ -174,7 +174,7 @@ bool tridiagonal_eigen(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& 
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t i, std::int64_t j) { return d[i] < d[j]; });
   d = Eigen::VectorXd(d(order));
-  if (columns.size() > 0) columns = Eigen::MatrixXd(columns(Eigen::all, order));
+  if (q.size() > 0) q = Eigen::MatrixXd(q(Eigen::all, order));
   return true;
 }
 

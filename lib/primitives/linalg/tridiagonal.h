@@ -14,7 +14,10 @@ void tridiagonalise(Eigen::MatrixXd& a, Eigen::VectorXd& d, Eigen::VectorXd& e,
                     Eigen::VectorXd& taus);
 
 // T = q diag(w) q^T for the matrix T with diagonal d and e beside it: d becomes w, least first, and
-// columns, unless empty, become columns q. False when the iteration does not converge.
-bool tridiagonal_eigen(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& columns);
+// q, an identity, the eigenvectors; it is skipped where it is empty. False when an iteration does
+// not converge.
+bool tridiagonal_eigen(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& q);
+// The same by QR steps, which need twice the time where there are many rows.
+bool tridiagonal_by_rotations(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& q);
 
 }  // namespace plait::matrices
