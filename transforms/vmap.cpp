@@ -5,16 +5,21 @@
 #include <plait/base/argument_names.h>
 #include <plait/base/progress.h>
 #include <plait/primitives/primitives.h>
+#include <plait/rules/collect.h>
 #include <plait/rules/interpret.h>
+#include <plait/trace/named_axes.h>
 #include <plait/transforms/transforms.h>
 
 namespace plait {
 namespace {
 
+const std::string no_name;
+
 struct BatchInterpreter {
   static constexpr std::string_view name = "vmap";
   using Value = Batched;
   Dim size;
+  std::string axis = {};  // its name, if it has one
 
   Value lift(const Array& array) { return {array, std::nullopt}; }
   Aval aval(const Value& value) { return example_aval(value); }
@@ -29,9 +34,14 @@ struct BatchInterpreter {
     return Batch::table().find(primitive) || Decompose::table().find(primitive) == nullptr;
   }
 
+  bool wants(const Primitive& primitive, const Params& params) const {
+    return !axis.empty() && is_over_axis(primitive, params, axis);
+  }
+  static bool is_batched(const Value& value) { return value.dim.has_value(); }
+
   std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
-    if (std::none_of(inputs.begin(), inputs.end(),
-                     [](const Value& value) { return value.dim.has_value(); })) {
+    if (wants(*equation.primitive, equation.params)) return communicate(equation, inputs);
+    if (std::none_of(inputs.begin(), inputs.end(), is_batched)) {
       Arrays arrays;
       for (const Value& input : inputs) arrays.push_back(input.array);
       std::vector<Value> results;
@@ -39,9 +49,29 @@ struct BatchInterpreter {
         results.push_back({std::move(output), std::nullopt});
       return results;
     }
+    const BatchedAxis unnamed(no_name);
     if (const Batch::Rule* batch = Batch::table().find(*equation.primitive))
       return (*batch)(size, inputs, equation.params);
     return loop(equation, inputs);
+  }
+
+  // An equation over this axis, or one that holds such. The latter is batched whatever its operands
+  // are, since its bodies may be.
+  std::vector<Value> communicate(const Equation& equation, std::span<const Value> inputs) {
+    if (const Collect::Rule* collect = Collect::table().find(*equation.primitive))
+      return (*collect)(size, inputs, equation.params);
+    const Batch::Rule* batch = Batch::table().find(*equation.primitive);
+    if (!batch)
+      throw MissingRuleError("`" + std::string(equation.primitive->name()) +
+                                 "` has no batch rule and runs example by example, and its body is "
+                                 "over the axis '" +
+                                 axis + "' of all of them",
+                             "add .rule<Batch> to its definition");
+    std::vector<Value> values(inputs.begin(), inputs.end());
+    if (!values.empty() && std::none_of(values.begin(), values.end(), is_batched))
+      values.back() = {batch_to_front(values.back(), size), 0};
+    const BatchedAxis named(axis);
+    return (*batch)(size, values, equation.params);
   }
 
   std::vector<Value> loop(const Equation& equation, std::span<const Value> inputs) {
@@ -72,6 +102,20 @@ struct BatchInterpreter {
     for (const Arrays& examples : rows)
       results.push_back({Array(bind(concatenate_p, examples, {{"axis", Dim(0)}})), 0});
     return results;
+  }
+};
+
+// Bodies that communicate, where examples go different ways: all take part in all of them.
+struct CommunicatingExamples final : LiveExamples {
+  CommunicatingExamples(Dim size, std::string name) : LiveExamples(size), axis(std::move(name)) {}
+  const std::string axis;
+
+  std::vector<Batched> run(const Jaxpr& body, std::span<const Batched> inputs) const override {
+    return interpret(BatchInterpreter{size, axis}, body, {inputs.begin(), inputs.end()});
+  }
+  std::vector<Batched> run_marked(const Array&, const Jaxpr& body,
+                                  std::span<const Batched> inputs) const override {
+    return run(body, inputs);
   }
 };
 
@@ -150,9 +194,13 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
   if (!size)
     throw ValueError("vmap: no argument is mapped",
                      "give in_axes an axis for at least one argument, or pass axis_size");
+  if (options.chunk && !options.axis_name.empty())
+    throw ValueError("vmap: the axis '" + options.axis_name + "' is run in chunks of " +
+                         std::to_string(*options.chunk) + " examples, which cannot communicate",
+                     "leave out chunk, or axis_name");
   if (options.chunk && size->is_constant() && size->constant() > *options.chunk)
     return vmap_chunks(function, inputs, options, size->constant());
-  BatchInterpreter interpreter{*size};
+  BatchInterpreter interpreter{*size, options.axis_name};
   OnlineTrace trace("vmap", interpreter);
   Arrays arguments;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -165,6 +213,9 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
   Arrays outputs;
   {
     TraceScope scope(&trace);
+    const NamedAxis axis{options.axis_name, *size};
+    std::optional<NamedAxisScope> inside;
+    if (!axis.name.empty()) inside.emplace(axis);
     outputs = function(arguments);
   }
   std::vector<std::optional<int>> out_dims =
@@ -187,6 +238,11 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
   return results;
 }
 
+std::unique_ptr<LiveExamples> communicating_examples(Dim size) {
+  const std::string& axis = BatchedAxis::current();
+  return axis.empty() ? nullptr : std::make_unique<CommunicatingExamples>(size, axis);
+}
+
 std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
                                                 const std::vector<std::optional<int>>& in_dims,
                                                 const std::vector<bool>& force) {
@@ -195,9 +251,12 @@ std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
     Dim size;
     std::vector<std::optional<int>> in_dims;
     std::vector<bool> force;
+    std::string axis;
     bool operator==(const BatchedOver&) const = default;
   };
-  return jaxpr->memo.get(BatchedOver{size, in_dims, force}, [&] {
+  std::string axis = BatchedAxis::current();
+  if (!axis.empty() && !is_over_axis(jaxpr, axis)) axis.clear();
+  return jaxpr->memo.get(BatchedOver{size, in_dims, force, axis}, [&] {
     BatchedJaxpr result;
     std::vector<Aval> avals(jaxpr->input_avals().begin(), jaxpr->input_avals().end());
     for (std::size_t i = 0; i < avals.size(); ++i)
@@ -209,7 +268,7 @@ std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
           std::vector<Batched> values;
           for (std::size_t i = 0; i < inputs.size(); ++i) values.push_back({inputs[i], in_dims[i]});
           Arrays outputs;
-          for (const Batched& output : interpret(BatchInterpreter{size}, jaxpr, values)) {
+          for (const Batched& output : interpret(BatchInterpreter{size, axis}, jaxpr, values)) {
             const bool forced = force[outputs.size()];
             outputs.push_back(forced ? batch_to_front(output, size) : output.array);
             result.out_dims.push_back(forced ? std::optional<int>(0) : output.dim);

@@ -10,6 +10,7 @@
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/widening.h>
 #include <plait/rules/bodies.h>
+#include <plait/rules/collect.h>
 #include <plait/rules/emit.h>
 #include <plait/rules/interpret.h>
 #include <plait/rules/prune.h>
@@ -201,8 +202,15 @@ Tangents transpose_cond(std::span<const Tangent> cotangents, std::span<const Tra
   return results;
 }
 
+std::vector<Batched> batch_cond_together(const LiveExamples& examples,
+                                         std::span<const Batched> inputs, const Params& params);
+
 std::vector<Batched> batch_cond(Dim size, std::span<const Batched> inputs, const Params& params) {
-  if (inputs[0].dim) return bind_lanes(cond_p, size, inputs, params);
+  if (inputs[0].dim) {
+    if (const auto examples = communicating_examples(size))
+      return batch_cond_together(*examples, inputs, params);
+    return bind_lanes(cond_p, size, inputs, params);
+  }
   const CondParams cond(params);
   Arrays operands;
   std::vector<std::optional<int>> dims;

@@ -10,6 +10,7 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/bodies.h>
+#include <plait/rules/collect.h>
 #include <plait/rules/emit.h>
 #include <plait/rules/interpret.h>
 #include <plait/rules/prune.h>
@@ -159,6 +160,9 @@ std::vector<std::optional<int>> front_dims(const Flags& batched) {
   return dims;
 }
 
+std::vector<Batched> batch_while_together(const LiveExamples& examples,
+                                          std::span<const Batched> inputs, const Params& params);
+
 std::vector<Batched> batch_while(Dim size, std::span<const Batched> inputs, const Params& params) {
   const WhileParams loop(params);
   Arrays front;
@@ -181,7 +185,11 @@ std::vector<Batched> batch_while(Dim size, std::span<const Batched> inputs, cons
   const Flags carry = carry_of(body, loop), consts = of(has.cond_consts);
   const Flags cond = concatenate(carry, consts);
   const auto predicate = batch_jaxpr(loop.cond, size, front_dims(cond));
-  if (predicate->out_dims[0]) return bind_lanes(while_p, size, inputs, params);
+  if (predicate->out_dims[0]) {
+    if (const auto examples = communicating_examples(size))
+      return batch_while_together(*examples, inputs, params);
+    return bind_lanes(while_p, size, inputs, params);
+  }
   WhileParams now = loop;
   now.cond = predicate->jaxpr;
   Flags force = next();

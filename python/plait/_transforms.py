@@ -104,12 +104,19 @@ def vmap(
 
     in_axes and out_axes are integers, None (not mapped), or prefixes of the trees of arguments and results, such as
     ({"w": None, "b": 0}, 1). Keyword arguments are mapped over axis 0. axis_size is needed when nothing is mapped.
-    chunk limits the number of examples in memory at once.
+    chunk limits the number of examples in memory at once. axis_name is the name, text, by which lax.psum and its kind
+    speak of the examples.
 
     ShapeError when arguments disagree on the number of examples, IndexError for an axis out of range.
     """
     check_callable("vmap", fun)
-    del axis_name, spmd_axis_name
+    del spmd_axis_name
+    if axis_name is not None and not (isinstance(axis_name, str) and axis_name):
+        _plait.fail(
+            "ValueError",
+            f"vmap: axis_name is {axis_name!r:.60}",
+            'give the axis a name: axis_name="batch"',
+        )
 
     def batched(*args, **kwargs):
         with applying("vmap", fun):
@@ -129,7 +136,15 @@ def vmap(
             return dims
 
         outputs = _plait.flat_vmap(
-            flat, arrays, dims, out_dims, axis_size, chunk, composition_of(fun), place
+            flat,
+            arrays,
+            dims,
+            out_dims,
+            axis_size,
+            chunk,
+            axis_name or "",
+            composition_of(fun),
+            place,
         )
         return unflatten(flat.outputs, outputs)
 

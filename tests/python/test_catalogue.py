@@ -23,7 +23,7 @@ HEADERS = (
     "functions/numpy_numbers functions/numpy_analysis functions/numpy_edits functions/numpy_pad functions/lax "
     "functions/lax_numbers functions/nn functions/ops functions/image "
     "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg functions/scipy_stats "
-    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/special primitives/linalg primitives/fourier".split()
+    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/special primitives/linalg primitives/fourier primitives/collectives".split()
 )
 MODULES = (
     "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special"
@@ -34,6 +34,7 @@ CPP_ONLY = {
     "numpy.polynomial_fit": "what full=True and cov=True ask polyfit for",
     "numpy.intersection": "what return_indices=True asks intersect1d for",
     "numpy.unique_slices": "unique with an axis",
+    "lax.fft_along": "numpy.fft's functions are for users; this is the primitive",
     "lax.zeros_like": "of an Aval, which Python spells numpy.zeros",
     "lax.dim_as_value": "Python's sizes become values by themselves",
     "lax.random_bits": "random.bits is for users; this is the primitive",

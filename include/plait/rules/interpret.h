@@ -126,8 +126,11 @@ class OnlineTrace final : public Trace {
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs,
               const Params& params) override {
     TraceScope scope(parent());
-    if (std::none_of(inputs.begin(), inputs.end(), [&](const Array& input) { return owns(input); }))
-      return plait::bind(primitive, inputs, params);
+    bool is_mine = false;
+    if constexpr (requires { interpreter_.wants(primitive, params); })
+      is_mine = interpreter_.wants(primitive, params);  // whatever its inputs are
+    for (const Array& input : inputs) is_mine |= owns(input);
+    if (!is_mine) return plait::bind(primitive, inputs, params);
     std::vector<Value> values;
     values.reserve(inputs.size());
     for (const Array& input : inputs) values.push_back(value_of(input));

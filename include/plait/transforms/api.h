@@ -449,10 +449,11 @@ auto hvp(F f) {
   }
 }
 
-// f applied to every example of a batch.
+// f applied to every example of a batch, which psum and its kind know by the name of the axis
+// (primitives/collectives.h).
 template <class F>
-auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0,
-          std::optional<std::int64_t> chunk = {}) {
+auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0, std::optional<std::int64_t> chunk = {},
+          std::string axis_name = {}) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
@@ -463,6 +464,7 @@ auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0,
           const detail::Flat<F> flat(f, arguments...);
           flat::VmapOptions options;
           options.chunk = chunk;
+          options.axis_name = axis_name;
           in_axes.spread("vmap: in_axes", TreeDef::tuple(flat.structures), options.in_dims);
           options.out_dims = [&](std::size_t) {
             std::vector<std::optional<int>> axes;

@@ -1,10 +1,13 @@
 // What a jitted function keeps: entries, one for each signature that it was called with.
 //
 // What a signature is says the caller, whose `matches` compares a call with an entry: structures
-// and avals in C++; in Python also static arguments and what the function reads around it. Tracing
-// happens between find and add, with nothing locked, because it runs user code.
+// and avals in C++; in Python also static arguments and what the function reads around it. The
+// named axes around a call belong to it too, and are compared here. Tracing happens between find
+// and add, with nothing locked, because it runs user code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <plait/trace/named_axes.h>
 
 #include <cstddef>
 #include <memory>
@@ -37,51 +40,63 @@ class TraceStore {
     const std::lock_guard lock(mutex_);
     if (Pointer first = search(matches)) return first;
     if (entries_.size() >= limit) {
-      oldest = std::move(entries_.front());
+      oldest = std::move(entries_.front().entry);
       entries_.erase(entries_.begin());
     }
-    entries_.push_back(made);
-    last_ = made;
+    entries_.push_back({made, NamedAxes::current()});
+    last_ = entries_.back();
     return made;
   }
 
   // The entry found or added last, or nothing.
   Pointer last() const {
     const std::lock_guard lock(mutex_);
-    return last_;
+    return last_.entry;
+  }
+  bool is_last_of_these_axes() const {
+    const std::lock_guard lock(mutex_);
+    return last_.axes.are_current();
   }
   // Those there are, the oldest first.
   std::vector<Pointer> entries() const {
     const std::lock_guard lock(mutex_);
-    return entries_;
+    std::vector<Pointer> all;
+    for (const Kept& kept : entries_) all.push_back(kept.entry);
+    return all;
   }
 
   void clear() {
-    std::vector<Pointer> entries;  // let go of without the lock, as above
-    Pointer last;
+    std::vector<Kept> entries;  // let go of without the lock, as above
+    Kept last;
     const std::lock_guard lock(mutex_);
     entries.swap(entries_);
-    last.swap(last_);
+    std::swap(last, last_);
   }
 
  private:
+  struct Kept {
+    Pointer entry;
+    NamedAxes axes;
+  };
+
   // By index, and on copies, because the store may change meanwhile.
   template <class Matches>
   Pointer search(const Matches& matches) {
-    Pointer last = last_;
+    Pointer last = last_.axes.are_current() ? last_.entry : nullptr;
     if (last && matches(*last)) return last;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      Pointer entry = entries_[i];
+      if (!entries_[i].axes.are_current()) continue;
+      Pointer entry = entries_[i].entry;
       if (entry == last || !matches(*entry)) continue;
-      last_ = entry;
+      last_ = {entry, NamedAxes::current()};
       return entry;
     }
     return nullptr;
   }
 
   mutable Mutex mutex_;
-  std::vector<Pointer> entries_;
-  Pointer last_;
+  std::vector<Kept> entries_;
+  Kept last_;
 };
 
 }  // namespace plait

@@ -128,6 +128,8 @@ struct VmapOptions {
   std::function<std::vector<std::optional<int>>(std::size_t)> out_dims;
   std::optional<Dim> size;            // needed when no input is batched
   std::optional<std::int64_t> chunk;  // the largest number of examples at once
+  std::string axis_name =
+      {};  // by which psum and its kind speak of the examples; see collectives.h
 };
 Arrays vmap(const Function& function, std::span<const Array> inputs, const VmapOptions& options);
 

@@ -170,7 +170,8 @@ py::tuple flat_jacobian(py::object function, py::object primals, const std::vect
 }
 
 py::list flat_vmap(py::object function, py::object inputs, py::object in_axes, py::object out_axes,
-                   py::object size, py::object chunk, const std::string& name, py::object place) {
+                   py::object size, py::object chunk, const std::string& axis_name,
+                   const std::string& name, py::object place) {
   TransformScope scope("vmap", name);
   const ArgumentNames names(to_names(place));
   flat::VmapOptions options;
@@ -184,6 +185,7 @@ py::list flat_vmap(py::object function, py::object inputs, py::object in_axes, p
   };
   if (!size.is_none()) options.size = to_dim(size.ptr());
   options.chunk = to_chunk(chunk);
+  options.axis_name = axis_name;
   return from_arrays(flat::vmap(to_function(function, name), to_arrays(inputs), options));
 }
 

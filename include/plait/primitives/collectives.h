@@ -1,0 +1,46 @@
+// Communication along a named axis: what examples of vmap(f, axis_name="i") give each other. The
+// primitives, and the functions of plait::lax under JAX's names. Not part of primitives.h.
+//
+// Each is an operation on one example, and vmap of that name makes it an operation on the batch: a
+// sum, a transpose, or nothing. ValueError outside of such an axis. A function over several axes
+// takes one after the other.
+//
+// Derivatives are those of the whole batch: psum transposes to psum, all_gather to a sum of what
+// every example gives back, ppermute to the inverse permutation.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/primitives/primitives.h>
+
+namespace plait {
+
+extern const Primitive psum_p, pmax_p, pmin_p, all_gather_p, all_to_all_p, ppermute_p, axis_index_p;
+
+namespace lax {
+
+// The sum, or extreme, of x over the examples, the same for each.
+Array psum(Operand x, const std::string& axis_name);
+Array pmax(Operand x, const std::string& axis_name);
+Array pmin(Operand x, const std::string& axis_name);
+Array pmean(Operand x, const std::string& axis_name);
+// The x of all examples, along a new axis; tiled: joined along an axis that there is.
+Array all_gather(Operand x, const std::string& axis_name, int axis = 0, bool tiled = false);
+// The part of the sum that belongs to the example: the axis has one slice for each, and goes;
+// tiled: as many slices for each, and the axis stays.
+Array psum_scatter(Operand x, const std::string& axis_name, int scatter_dimension = 0,
+                   bool tiled = false);
+// Slice j along split_axis goes to example j, which gets one of each example along concat_axis. The
+// split axis goes, and there is a new axis at concat_axis; tiled: both are axes that there are.
+Array all_to_all(Operand x, const std::string& axis_name, int split_axis, int concat_axis,
+                 bool tiled = false);
+// Pairs of source and destination.
+using Permutation = std::vector<std::pair<int, int>>;
+// The x of the example that perm sends to this one; zeros where
+// there is none. ValueError unless sources, and destinations, differ.
+Array ppermute(Operand x, const std::string& axis_name, const Permutation& perm);
+// The number of the example, an int32; and how many there are.
+Array axis_index(const std::string& axis_name);
+Dim axis_size(const std::string& axis_name);
+
+}  // namespace lax
+}  // namespace plait
