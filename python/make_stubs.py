@@ -13,7 +13,7 @@ import sys
 
 MODULES = (
     "numpy", "numpy.fft", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.fft", "scipy.linalg",
-    "scipy.special",
+    "scipy.special", "scipy.stats",
     "tree", "ops", "image",
 )  # fmt: skip
 MODULES += tuple(f"scipy.stats.{name}" for name in (
@@ -42,6 +42,7 @@ import numpy.typing as _npt
 NAMED_RESULTS = {
     ("numpy.linalg", "eigh"): "EighResult",
     ("numpy.linalg", "slogdet"): "SlogdetResult",
+    ("scipy.stats", "mode"): "ModeResult",
 }
 WHERE = """@_overload
 def where(condition: _ArrayLike, x: Callable[..., Any], y: Any, *xs: Any) -> Any: ...
@@ -137,7 +138,8 @@ def class_stub(name, value):
         return f"class {name}(str, _enum.Enum):\n{members}"
     if hasattr(value, "_fields"):
         fields = "".join(
-            f"    {field}: {_field_type(value, field)}{' = ...' if field in value._field_defaults else ''}\n"
+            f"    {field}: {_field_type(value, field)}{' = ...' if field in value._field_defaults else ''}"
+            + ("  # type: ignore[assignment]\n" if hasattr(tuple, field) else "\n")
             for field in value._fields
         )
         return f"class {name}(NamedTuple):\n{fields}"

@@ -145,7 +145,15 @@ double instructions_of(const Primitive& primitive) {
                                            {ndtri_p.index(), 300},
                                            {expi_p.index(), 400},
                                            {expn_p.index(), 400},
-                                           {spence_p.index(), 100}};
+                                           {spence_p.index(), 100},
+                                           {dawsn_p.index(), 300},
+                                           {fresnel_sine_p.index(), 600},
+                                           {fresnel_cosine_p.index(), 600},
+                                           {sine_integral_p.index(), 600},
+                                           {cosine_integral_p.index(), 600},
+                                           {owens_t_p.index(), 1200},
+                                           {hyp1f1_p.index(), 1000},
+                                           {hyp2f1_p.index(), 1000}};
   const auto found = many.find(primitive.index());
   return found == many.end() ? 2 : found->second;
 }

@@ -160,11 +160,12 @@ std::vector<Case> with_first(const Primitive& primitive, std::initializer_list<d
                         }));
   return cases;
 }
-std::vector<Case> incomplete_beta(const Primitive& primitive) {
+// The same of x between 0 and 1 after several constants.
+template <auto function, class... Constants>
+std::vector<Case> of_unit(const Primitive& primitive, Constants... constants) {
   const Sample::Input x{{{2, 3}, DType::float64}, Sample::Input::Values::unit};
-  return {function_case(primitive, {x}, [](std::span<const Array> x) -> Arrays {
-    const DType dtype = x[0].dtype();
-    return {lax::betainc(Array::literal(1.5, dtype), Array::literal(2.75, dtype), x[0])};
+  return {function_case(primitive, {x}, [=](std::span<const Array> x) -> Arrays {
+    return {function(Array::literal(constants, x[0].dtype())..., x[0])};
   })};
 }
 
@@ -172,11 +173,13 @@ std::vector<Case> incomplete_beta(const Primitive& primitive) {
 // ones do not have.
 using CasesOf = std::vector<Case> (*)(const Primitive& primitive);
 const auto& through_functions = *new const std::map<std::string_view, CasesOf>{
-    {"betainc", incomplete_beta},
+    {"betainc", [](const Primitive& p) { return of_unit<&lax::betainc>(p, 1.5, 2.75); }},
     {"cholesky", factorizations},
     {"custom_linear", [](const Primitive& p) { return std::vector{custom_vjp_case(p)}; }},
     {"empty_stack", [](const Primitive& p) { return std::vector{loop_in_branch_case(p)}; }},
     {"expn", [](const Primitive& p) { return with_first<lax::expn>(p, {1, 3}); }},
+    {"hyp1f1", [](const Primitive& p) { return of_unit<&lax::hyp1f1>(p, 1.5, 2.75); }},
+    {"hyp2f1", [](const Primitive& p) { return of_unit<&lax::hyp2f1>(p, 0.5, 1.5, 2.75); }},
     {"igamma_grad_a", [](const Primitive& p) { return with_first<lax::igamma_grad_a>(p, {1.5}); }},
     {"linear_solve", systems},
     {"polygamma", [](const Primitive& p) { return with_first<lax::polygamma>(p, {1, 2}); }},

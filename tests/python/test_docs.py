@@ -14,7 +14,11 @@ import plait
 MODULES = (
     "debug dtypes flatten_util image lax lax.linalg nn nn.initializers numpy numpy.linalg ops optim random scipy.linalg scipy.special scipy.stats "
     "tree tree_util"
-).split() + [f"scipy.stats.{name}" for name in plait.scipy.stats.__all__]
+).split() + [
+    f"scipy.stats.{name}"
+    for name, part in vars(plait.scipy.stats).items()
+    if inspect.ismodule(part) and name in plait.scipy.stats.__all__
+]
 
 
 def pages():

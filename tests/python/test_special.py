@@ -69,6 +69,20 @@ def test_other_functions_are_scipys():
     orders = np.stack([scipy.special.jv(n, x) for n in range(5)])
     np.testing.assert_allclose(special.bessel_jn(x, v=4), orders, atol=1e-13)
     np.testing.assert_array_equal(special.bessel_jn(np.zeros(1), v=2).ravel(), [1, 0, 0])
+    for name in ("fresnel", "sici"):
+        for result, expected in zip(getattr(special, name)(x), getattr(scipy.special, name)(x)):
+            check(result, expected, 1e-12)
+    z = (X[:30] + 1j * X[29::-1]) * 10.0 ** np.arange(-1.5, 1.5, 0.1)
+    z = z[np.abs(z.imag) < 20]
+    error = np.asarray(special.wofz(z)) / scipy.special.wofz(z) - 1
+    assert np.abs(error).max() < 1e-12 and special.wofz(np.float32(1)).dtype == np.complex64
+    n = rng.integers(0, 12, 30)
+    m = np.array([rng.integers(-k - 1, k + 2) for k in n])
+    theta, phi = rng.uniform(0, np.pi, 30), rng.uniform(-6, 6, 30)
+    harmonics = special.sph_harm_y(n, m, theta, phi)
+    np.testing.assert_allclose(harmonics, scipy.special.sph_harm_y(n, m, theta, phi), atol=1e-13)
+    jitted = plait.jit(lambda *x: special.sph_harm_y(*x, n_max=12))(n, m, theta, phi)
+    np.testing.assert_allclose(jitted, harmonics, atol=1e-13)
     check(special.bernoulli(14), scipy.special.bernoulli(14), 2e-7)
     n, k = np.arange(6.0)[:, None], np.arange(5.0)
     check(special.comb(n, k, repetition=True), scipy.special.comb(n, k, repetition=True), 1e-12)
@@ -89,6 +103,12 @@ SMOOTH = {
     "betainc": (lambda x: special.betainc(2.5, 0.7, x), [0.2, 0.9]), "zeta": (lambda q: special.zeta(2.5, q), [0.7, 9.0]),
     "i0e": (special.i0e, [-1.0, 9.0]), "i1e": (special.i1e, [-1.0, 9.0]), "i1": (special.i1, [0.0, 2.0]),
     "bessel_jn": (lambda z: special.bessel_jn(z, v=3)[3], [0.0, 2.0]), "expi": (special.expi, [-1.0, 2.0, 50.0]),
+    "dawsn": (special.dawsn, [0.0, 2.0]), "fresnel": (lambda x: sum(special.fresnel(x)), [0.0, -2.0]),
+    "sici": (lambda x: special.sici(x)[0], [0.005, 5.0]), "owens_t in h": (lambda h: special.owens_t(h, 0.7), [-1.0, 0.0]),
+    "owens_t in a": (lambda a: special.owens_t(0.7, a), [-2.0, 0.5]),
+    "hyp1f1": (lambda x: special.hyp1f1(1.5, 2.5, x), [-3.0, 2.0]),
+    "hyp2f1": (lambda x: special.hyp2f1(0.5, 1.5, 2.7, x), [-3.0, 0.5]),
+    "wofz": (lambda x: plait.numpy.imag(special.wofz(x * (1 + 2j))), [0.5, -0.7]),
     "exp1": (special.exp1, [0.3, 3.0]), "spence": (special.spence, [0.2, 1.0, 3.0]), "gamma": (special.gamma, [-1.5, 3.0]),
     "random_gamma_grad": (lambda x: lax.random_gamma_grad(1.7, x), [0.3, 4.0]), "entr": (special.entr, [0.3]),
     "igamma_grad_a": (lambda x: lax.igamma_grad_a(1.7, x), [0.3, 4.0]), "boxcox": (lambda p: special.boxcox(2.0, p), [0.5]),
@@ -119,6 +139,10 @@ def test_derivatives_at_edges():
         (lambda x: special.betainc(1.0, 1.0, x), 0.0, 1.0), (special.i1e, 0.0, 0.5), (special.i0e, 0.0, 0.0),
     ]:  # fmt: skip
         np.testing.assert_allclose(plait.grad(f)(np.float64(x)), slope, rtol=1e-9)
-    for f in (lambda a: special.betainc(a, 2.0, 0.3), lambda s: special.zeta(s, 2.0)):
+    for f in (
+        lambda a: special.betainc(a, 2.0, 0.3),
+        lambda s: special.zeta(s, 2.0),
+        lambda b: special.hyp1f1(2.0, b, 1.0),
+    ):
         with pytest.raises(plait.MissingRuleError, match="stop_gradient"):
             plait.grad(f)(2.0)

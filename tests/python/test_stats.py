@@ -79,6 +79,40 @@ def test_entropy_of_poisson():
     np.testing.assert_allclose(stats.poisson.entropy(means), [exact(mu) for mu in means], 1e-9)
 
 
+def test_ranks_modes_and_standard_errors_are_scipys():
+    x = rng.integers(0, 5, size=(6, 9)).astype(float)
+    for method in ("average", "min", "max", "dense", "ordinal"):
+        for axis in (None, 0, 1):
+            expected = scipy.stats.rankdata(x, method, axis=axis)
+            np.testing.assert_array_equal(stats.rankdata(x, method, axis=axis), expected.reshape(-1) if axis is None else expected)  # fmt: skip
+    for axis, keepdims in ((0, False), (1, True), (None, False)):
+        result, expected = stats.mode(x, axis, keepdims=keepdims), scipy.stats.mode(x, axis, keepdims=keepdims)  # fmt: skip
+        np.testing.assert_array_equal(result.mode, expected.mode)
+        np.testing.assert_array_equal(result.count, expected.count)
+        np.testing.assert_allclose(stats.sem(x, axis), scipy.stats.sem(x, axis), 1e-13)
+    for wrong in (lambda: stats.rankdata(x, "first"), lambda: stats.sem(x, nan_policy="omit")):
+        with pytest.raises(ValueError, match="(?s)fix: "):
+            wrong()
+
+
+def test_densities_of_samples_are_scipys():
+    points, weights, at = rng.normal(size=(2, 40)), rng.uniform(size=40), rng.normal(size=(2, 7))
+    for bandwidth in (None, "silverman", 0.3, lambda kde: 0.5):
+        ours = stats.gaussian_kde(points, bandwidth, weights)
+        theirs = scipy.stats.gaussian_kde(points, bandwidth, weights)
+        np.testing.assert_allclose(ours(at), theirs(at), 1e-12)
+        np.testing.assert_allclose(ours.logpdf(at), theirs.logpdf(at), 1e-12)
+        np.testing.assert_allclose(ours.integrate_gaussian([0.1, 0.2], np.eye(2)), theirs.integrate_gaussian([0.1, 0.2], np.eye(2)), 1e-12)  # fmt: skip
+    ours, theirs = stats.gaussian_kde(points[0]), scipy.stats.gaussian_kde(points[0])
+    other, their_other = stats.gaussian_kde(points[1]), scipy.stats.gaussian_kde(points[1])
+    np.testing.assert_allclose(ours.integrate_box_1d(-1, 0.5), theirs.integrate_box_1d(-1, 0.5))
+    np.testing.assert_allclose(ours.integrate_kde(other), theirs.integrate_kde(their_other))
+    draws = np.asarray(ours.resample(plait.random.key(1), (20000,)))
+    assert draws.shape == (1, 20000) and abs(draws.std() - points[0].std() * np.hypot(1, float(ours.factor))) < 0.05  # fmt: skip
+    with pytest.raises(ValueError, match="points as columns"):
+        stats.gaussian_kde(points)(np.zeros((3, 4)))
+
+
 POINTS = {
     "norm.logcdf": ((), [-30.0, -1.0, 3.0]), "t.cdf": ((3.0,), [-2.0, 0.0, 5e-5, 1.0]), "gennorm.cdf": ((3.0,), [-1.0, 0.0, 0.5]),
     "truncnorm.logcdf": ((-1.0, 2.0), [-0.5, 1.0]), "truncnorm.logpdf": ((3.0, 5.0), [3.5]), "gumbel_r.logsf": ((), [-3.0, 4.0]),

@@ -52,6 +52,15 @@ Array expi(Operand x);
 Array exp1(Operand x);
 Array expn(Operand n, Operand x);
 Array spence(Operand x);
+Array dawsn(Operand x);
+std::pair<Array, Array> fresnel(Operand x);
+std::pair<Array, Array> sici(Operand x);
+Array owens_t(Operand h, Operand a);
+Array hyp1f1(Operand a, Operand b, Operand x);
+Array hyp2f1(Operand a, Operand b, Operand c, Operand x);
+Array wofz(Operand z);
+Array sph_harm_y(Operand n, Operand m, Operand theta, Operand phi,
+                 const std::optional<int>& n_max = {});
 Array bernoulli(int n);
 
 }  // namespace special

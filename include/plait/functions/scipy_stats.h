@@ -299,4 +299,15 @@ Array pdf(Operand x, Operand mean, Operand cov);
 
 }  // namespace multivariate_normal
 
+// Ranks from 1; equal elements get the average, the min or max, one rank without gaps (dense), or
+// their order (ordinal).
+Array rankdata(Operand a, const std::string& method = "average",
+               const std::optional<int>& axis = {}, const std::string& nan_policy = "propagate");
+// The most frequent element, and how often it occurs.
+std::pair<Array, Array> mode(Operand a, const std::optional<int>& axis = 0,
+                             const std::string& nan_policy = "propagate", bool keepdims = false);
+// The standard error of the mean.
+Array sem(Operand a, const std::optional<int>& axis = 0, int ddof = 1,
+          const std::string& nan_policy = "propagate", bool keepdims = false);
+
 }  // namespace plait::scipy::stats

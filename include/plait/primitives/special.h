@@ -8,7 +8,9 @@
 namespace plait {
 
 extern const Primitive igamma_p, igammac_p, igamma_grad_a_p, random_gamma_grad_p, betainc_p, zeta_p,
-    polygamma_p, bessel_i0e_p, bessel_i1e_p, erfc_p, erfcx_p, ndtri_p, expi_p, expn_p, spence_p;
+    polygamma_p, bessel_i0e_p, bessel_i1e_p, erfc_p, erfcx_p, ndtri_p, expi_p, expn_p, spence_p,
+    dawsn_p, fresnel_sine_p, fresnel_cosine_p, sine_integral_p, cosine_integral_p, owens_t_p,
+    hyp1f1_p, hyp2f1_p;
 
 namespace lax {
 
@@ -29,6 +31,15 @@ Array ndtri(Operand p);  // the inverse of the standard normal distribution func
 Array expi(Operand x);
 Array expn(Operand n, Operand x);
 Array spence(Operand x);  // the dilogarithm of 1 - x
+Array dawsn(Operand x);   // exp(-x^2) times the integral of exp(t^2) from 0
+Array fresnel_sine(Operand x);
+Array fresnel_cosine(Operand x);
+Array sine_integral(Operand x);
+Array cosine_integral(Operand x);
+Array owens_t(Operand h, Operand a);
+// Hypergeometric functions M(a, b, x) and F(a, b; c; x).
+Array hyp1f1(Operand a, Operand b, Operand x);
+Array hyp2f1(Operand a, Operand b, Operand c, Operand x);
 
 }  // namespace lax
 }  // namespace plait

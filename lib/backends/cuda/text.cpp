@@ -1706,7 +1706,9 @@ std::string source_of(std::span<const ProgramText* const> programs) {
   const bool has_complex = has_any({"complex"}),
              has_special = has_any({"lax::igamma", "lax::random_gamma_grad(", "lax::betainc(",
                                     "lax::zeta(", "lax::polygamma(", "lax::bessel_", "lax::erfcx(",
-                                    "lax::ndtri(", "lax::expi(", "lax::expn(", "lax::spence("}),
+                                    "lax::ndtri(", "lax::expi(", "lax::expn(", "lax::spence(",
+                                    "lax::dawsn(", "lax::fresnel_", "lax::sine_integral(",
+                                    "lax::cosine_integral(", "lax::owens_t(", "lax::hyp"}),
              calls = has_complex || has_special ||
                      has_any({"lax::sin(", "lax::cos(", "lax::tan(", "lax::pow(", "lax::lgamma(",
                               "lax::digamma("});
@@ -1720,7 +1722,7 @@ std::string source_of(std::span<const ProgramText* const> programs) {
   if (has_any({"sort_short_rows<", "sort_long_rows<"})) source += "#include <plait/sort.h>\n";
   if (calls) source += "#include <base/math.cpp>\n";
   if (has_special)
-    for (const char* name : {"", "_beta", "_gamma"})
+    for (const char* name : {"", "_beta", "_gamma", "_hypergeometric", "_integrals"})
       source += std::string("#include <base/math_special") + name + ".cpp>\n";
   return source + kernels;
 }

@@ -15,10 +15,13 @@ Array binary(Operand x, Operand y) {
   if (x.aval().weak || y.aval().weak) promote_dtypes(operands, "lax");
   return function(operands[0], operands[1]);
 }
-Array betainc(Operand a, Operand b, Operand x) {
-  Arrays operands{a, b, x};
-  promote_dtypes(operands, "betainc");
-  return lax::betainc(operands[0], operands[1], operands[2]);
+template <auto function, class... Several>
+Array several(Several... operands) {
+  Arrays all{operands...};
+  promote_dtypes(all, "lax");
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return function(all[i]...);
+  }(std::index_sequence_for<Several...>());
 }
 Array convert_element_type(Operand operand, DType new_dtype) {
   return lax::convert_element_type(operand, new_dtype);
@@ -100,7 +103,7 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              &binary<lax::random_gamma_grad>),
     function("lax", "betainc(a, b, x)",
              "The regularized incomplete beta function I_x(a, b); its derivative is in x alone.",
-             &betainc),
+             &several<&lax::betainc, Operand, Operand, Operand>),
     function("lax", "zeta(x, q)",
              "Hurwitz's zeta function, the sum of (q + k)**-x over k >= 0; its derivative is in q "
              "alone.",
@@ -120,6 +123,26 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              &binary<lax::expn>),
     function("lax", "spence(x)", "Spence's function, the integral of log(t) / (1 - t) from 1 to x.",
              &lax::spence),
+    function("lax", "dawsn(x)",
+             "Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x.", &lax::dawsn),
+    function("lax", "fresnel_sine(x)", "The integral of sin(pi t**2 / 2) from 0 to x.",
+             &lax::fresnel_sine),
+    function("lax", "fresnel_cosine(x)", "The integral of cos(pi t**2 / 2) from 0 to x.",
+             &lax::fresnel_cosine),
+    function("lax", "sine_integral(x)", "The integral of sin(t) / t from 0 to x.",
+             &lax::sine_integral),
+    function("lax", "cosine_integral(x)", "The integral of cos(t) / t from infinity to |x|.",
+             &lax::cosine_integral),
+    function("lax", "owens_t(h, a)",
+             "Owen's T, the probability of X > h and 0 < Y < a X for normal X and Y.",
+             &binary<lax::owens_t>),
+    function("lax", "hyp1f1(a, b, x)",
+             "Kummer's confluent hypergeometric function M(a, b, x); its derivative is in x alone.",
+             &several<&lax::hyp1f1, Operand, Operand, Operand>),
+    function("lax", "hyp2f1(a, b, c, x)",
+             "Gauss's hypergeometric function F(a, b; c; x) for x up to 1; its derivative is in x "
+             "alone.",
+             &several<&lax::hyp2f1, Operand, Operand, Operand, Operand>),
     function("lax", "is_finite(x)", "Where x is neither NaN nor infinite.", &lax::is_finite),
     function("lax", "real(x)", "The real part, of complex numbers.", &lax::real),
     function("lax", "imag(x)", "The imaginary part, of complex numbers.", &lax::imag),

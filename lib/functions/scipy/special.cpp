@@ -221,6 +221,28 @@ Array special::expn(Operand n, Operand x) {
 Array special::exp1(Operand x) { return expn(1, x); }
 Array special::spence(Operand x) { return lax::spence(floating_only("spence", x)); }
 
+Array special::dawsn(Operand x) { return lax::dawsn(floating_only("dawsn", x)); }
+std::pair<Array, Array> special::fresnel(Operand x) {
+  const Array z = floating_only("fresnel", x);
+  return {lax::fresnel_sine(z), lax::fresnel_cosine(z)};
+}
+std::pair<Array, Array> special::sici(Operand x) {
+  const Array z = floating_only("sici", x);
+  return {lax::sine_integral(z), lax::cosine_integral(z)};
+}
+Array special::owens_t(Operand h, Operand a) {
+  const Arrays all = floats("owens_t", {h, a});
+  return lax::owens_t(all[0], all[1]);
+}
+Array special::hyp1f1(Operand a, Operand b, Operand x) {
+  const Arrays all = floats("hyp1f1", {a, b, x});
+  return lax::hyp1f1(all[0], all[1], all[2]);
+}
+Array special::hyp2f1(Operand a, Operand b, Operand c, Operand x) {
+  const Arrays all = floats("hyp2f1", {a, b, c, x});
+  return lax::hyp2f1(all[0], all[1], all[2], all[3]);
+}
+
 // B_n = -n zeta(1 - n): by Euler's formula 2 n! zeta(n) / (2 pi)^n for even n.
 Array special::bernoulli(int n) {
   if (n < 0) throw ValueError("bernoulli: n is " + std::to_string(n), "give at least 0");

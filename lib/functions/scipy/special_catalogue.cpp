@@ -119,6 +119,38 @@ namespace special = scipy::special;
              "Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of "
              "1 - x.",
              &special::spence),
+    function("scipy.special", "dawsn(x)",
+             "Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x, of floats.",
+             &special::dawsn),
+    function("scipy.special", "fresnel(x)",
+             "Fresnel's integrals S and C, of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x, "
+             "as a pair.",
+             &special::fresnel),
+    function("scipy.special", "sici(x)",
+             "The integral of sin(t) / t from 0 to x, and that of cos(t) / t from infinity to |x|, "
+             "as a pair.",
+             &special::sici),
+    function(
+        "scipy.special", "owens_t(h, a)",
+        "Owen's T, the probability of X > h and 0 < Y < a X for normal X and Y; the two broadcast.",
+        &special::owens_t),
+    function("scipy.special", "hyp1f1(a, b, x)",
+             "Kummer's confluent hypergeometric function M(a, b, x), differentiable in x; the "
+             "three broadcast.",
+             &special::hyp1f1),
+    function("scipy.special", "hyp2f1(a, b, c, x)",
+             "Gauss's hypergeometric function F(a, b; c; x) for x up to 1, differentiable in x; "
+             "the four broadcast.",
+             &special::hyp2f1),
+    function("scipy.special", "wofz(z)",
+             "Faddeeva's function exp(-z**2) erfc(-i z), of floats or complex numbers, as complex "
+             "numbers.",
+             &special::wofz),
+    function("scipy.special", "sph_harm_y(n, m, theta, phi, *, n_max=None)",
+             "Spherical harmonics of degree n and order m at the polar angle theta and the azimuth "
+             "phi, as complex numbers; all broadcast. n_max is the largest degree, needed where n "
+             "is not known.",
+             &special::sph_harm_y),
     function("scipy.special", "bernoulli(n)",
              "The Bernoulli numbers B_0 to B_n, as the default float.", &special::bernoulli),
 };

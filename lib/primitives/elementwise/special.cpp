@@ -1,23 +1,15 @@
 // Elementwise primitives: special functions of statistics and physics.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/primitives/special.h>
-
-#include <plait/base/math/special.h>
-#include <plait/primitives/families.h>
-#include <plait/primitives/primitives.h>
-
-#include "primitives/spelling.h"
+#include "primitives/elementwise/special.h"
 
 #include <cmath>
 
 namespace plait {
+using namespace special;  // NOLINT
+
 namespace {
 
 using Values = Sample::Input::Values;
-
-Array literal_like(double value, const Array& x) {
-  return broadcast_to(Array::literal(value, x.dtype()), x.shape());
-}
 
 Array sign_of(const Array& x) {
   const Array zero = literal_like(0, x);
@@ -25,12 +17,9 @@ Array sign_of(const Array& x) {
   return lax::select(lax::lt(x, zero), literal_like(-1, x), above);
 }
 
-// A derivative that is not known in closed form, nor computed.
 Partial refused(const char* primitive, const char* operand) {
   return [=](const Array&, const Array&, const Array&) -> Array {
-    throw MissingRuleError(
-        std::string("no `jvp` rule for `") + primitive + "` in its operand " + operand,
-        "hold it constant with lax.stop_gradient");
+    refuse_derivative(primitive, operand);
   };
 }
 // An operand that is whole has no derivative.
@@ -51,21 +40,6 @@ Array log_power(const Array& power, const Array& x) {
 Array gamma_density(const Array& a, const Array& x) {
   const Array above = log_power(a - 1.0, x) - x;
   return lax::exp(above - lax::lgamma(a));
-}
-
-template <class F>
-Pointwise::Rule ternary_loops(F) {
-  return [](std::span<const DType> in, const Params&) -> Chunk {
-    return {detail::choose<floating>(in[0], []<class T>() -> Chunk::Loop {
-      return [](const void* const* inputs, void* output, std::int64_t n, std::int64_t) {
-        const T *x = static_cast<const T*>(inputs[0]), *y = static_cast<const T*>(inputs[1]),
-                *z = static_cast<const T*>(inputs[2]);
-        using C = detail::Compute<T>;
-        for (std::int64_t i = 0; i < n; ++i)
-          static_cast<T*>(output)[i] = T(F{}(C(x[i]), C(y[i]), C(z[i])));
-      };
-    })};
-  };
 }
 
 }  // namespace
@@ -99,7 +73,7 @@ static const auto igamma_grad_a_def =
         .rule<Pointwise>(
             binary_loops<floating>([](auto a, auto x) { return math::igamma_grad_a(a, x); }))
         .rule<Spelling>(spelling::function())
-        .rule<Samples>([] { return std::vector<Sample>(); })
+        .rule<Samples>(no_samples)
         .rule<Jvp>(binary(refused("igamma_grad_a", "a"), [](auto a, auto x, auto) {
           return gamma_density(a, x) * (lax::log(x) - lax::digamma(a));
         }));
@@ -114,7 +88,7 @@ static const auto random_gamma_grad_def =
         .rule<Pointwise>(
             binary_loops<floating>([](auto a, auto x) { return math::random_gamma_grad(a, x); }))
         .rule<Spelling>(spelling::function())
-        .rule<Samples>([] { return std::vector<Sample>(); })
+        .rule<Samples>(no_samples)
         // r = -P_a / p has r' = digamma(a) - log x - r p' / p with p' / p = (a - 1) / x - 1.
         .rule<Jvp>(binary(refused("random_gamma_grad", "a"), [](auto a, auto x, auto out) {
           const Array ratio = (a - 1.0) / x - 1.0;
@@ -128,7 +102,7 @@ static const auto zeta_def =
         .family(elementwise(floating, 2))
         .rule<Pointwise>(binary_loops<floating>([](auto s, auto q) { return math::zeta(s, q); }))
         .rule<Spelling>(spelling::function())
-        .rule<Samples>([] { return std::vector<Sample>(); })
+        .rule<Samples>(no_samples)
         .rule<Jvp>(binary(refused("zeta", "x"),
                           [](auto s, auto q, auto) { return -s * lax::zeta(s + 1.0, q); }));
 Array lax::zeta(Operand x, Operand q) { return bind(zeta_p, {x, q}); }
@@ -140,7 +114,7 @@ static const auto polygamma_def =
         .rule<Pointwise>(
             binary_loops<floating>([](auto m, auto x) { return math::polygamma(m, x); }))
         .rule<Spelling>(spelling::function())
-        .rule<Samples>([] { return std::vector<Sample>(); })
+        .rule<Samples>(no_samples)
         .rule<Jvp>(binary(none(), [](auto m, auto x, auto) { return lax::polygamma(m + 1.0, x); }));
 Array lax::polygamma(Operand m, Operand x) { return bind(polygamma_p, {m, x}); }
 
@@ -148,21 +122,15 @@ constinit const Primitive betainc_p{"betainc"};
 static const auto betainc_def =
     define(betainc_p, "The regularized incomplete beta function I_x(a, b).")
         .family(elementwise(floating, 3))
-        .rule<Pointwise>(
-            ternary_loops([](auto a, auto b, auto x) { return math::betainc(a, b, x); }))
+        .rule<Pointwise>(loops_of<3>([](auto a, auto b, auto x) { return math::betainc(a, b, x); }))
         .rule<Spelling>(spelling::function())
-        .rule<Samples>([] { return std::vector<Sample>(); })
-        .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params&) -> Tangents {
+        .rule<Samples>(no_samples)
+        .rule<Jvp>(in_last("betainc", {"a", "b"}, [](auto in) {
           // dI/dx = x^(a - 1) (1 - x)^(b - 1) / B(a, b)
-          const Array &a = primals[0], &b = primals[1], &x = primals[2];
-          for (int i = 0; i < 2; ++i)
-            if (!tangents[i].is_zero()) refused("betainc", i == 0 ? "a" : "b")(a, b, x);
-          if (tangents[2].is_zero()) return {Tangent(outputs[0].aval())};
+          const Array &a = in[0], &b = in[1], &x = in[2];
           const Array powers = log_power(a - 1.0, x) + log_power(b - 1.0, 1.0 - x);
-          const Array log_beta = lax::lgamma(a) + lax::lgamma(b) - lax::lgamma(a + b);
-          const Tangent tangent = Array(tangents[2].array() * lax::exp(powers - log_beta));
-          return {broadcast_tangent(tangent, outputs[0].aval())};
-        });
+          return lax::exp(powers - (lax::lgamma(a) + lax::lgamma(b) - lax::lgamma(a + b)));
+        }));
 Array lax::betainc(Operand a, Operand b, Operand x) { return bind(betainc_p, {a, b, x}); }
 
 // --- Bessel functions ----------------------------------------------------------------------------
@@ -240,7 +208,7 @@ static const auto expn_def =
         .family(elementwise(floating, 2))
         .rule<Pointwise>(binary_loops<floating>([](auto n, auto x) { return math::expn(n, x); }))
         .rule<Spelling>(spelling::function())
-        .rule<Samples>([] { return std::vector<Sample>(); })
+        .rule<Samples>(no_samples)
         .rule<Jvp>(binary(none(), [](auto n, auto x, auto) { return -lax::expn(n - 1.0, x); }));
 Array lax::expn(Operand n, Operand x) { return bind(expn_p, {n, x}); }
 

@@ -50,6 +50,21 @@ double expn(double n, double x);
 // Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
 double spence(double x);
 
+// exp(-x^2) times the integral of exp(t^2) from 0 to x.
+double dawsn(double x);
+// The integrals of sin(pi t^2 / 2) and cos(pi t^2 / 2) from 0 to x.
+double fresnel_sine(double x);
+double fresnel_cosine(double x);
+// The integral of sin(t) / t from 0 to x, and that of cos(t) / t from infinity to |x|.
+double sine_integral(double x);
+double cosine_integral(double x);
+// Owen's T, the probability of X > h and 0 < Y < a X for normal X and Y.
+double owens_t(double h, double a);
+
+// Kummer's confluent hypergeometric function M(a, b, x), and Gauss's F(a, b; c; z) for z <= 1.
+double hyp1f1(double a, double b, double x);
+double hyp2f1(double a, double b, double c, double z);
+
 #define PLAIT_LANES(function)                                           \
   inline float function(float x) { return float(function(double(x))); } \
   template <class T, int N>                                             \
@@ -69,22 +84,29 @@ PLAIT_LANES_OF_TWO(random_gamma_grad)
 PLAIT_LANES_OF_TWO(zeta)
 PLAIT_LANES_OF_TWO(polygamma)
 PLAIT_LANES_OF_TWO(expn)
+PLAIT_LANES_OF_TWO(owens_t)
 PLAIT_LANES(bessel_i0e)
 PLAIT_LANES(bessel_i1e)
 PLAIT_LANES(erfcx)
 PLAIT_LANES(ndtri)
 PLAIT_LANES(expi)
 PLAIT_LANES(spence)
+PLAIT_LANES(dawsn)
+PLAIT_LANES(fresnel_sine)
+PLAIT_LANES(fresnel_cosine)
+PLAIT_LANES(sine_integral)
+PLAIT_LANES(cosine_integral)
 #undef PLAIT_LANES
 #undef PLAIT_LANES_OF_TWO
 
 inline float betainc(float a, float b, float x) {
   return float(betainc(double(a), double(b), double(x)));
 }
-template <class T, int N>
-Pack<T, N> betainc(Pack<T, N> a, Pack<T, N> b, Pack<T, N> x) {
-  for (int i = 0; i < N; ++i) x.v[i] = betainc(a.v[i], b.v[i], x.v[i]);
-  return x;
+inline float hyp1f1(float a, float b, float x) {
+  return float(hyp1f1(double(a), double(b), double(x)));
+}
+inline float hyp2f1(float a, float b, float c, float z) {
+  return float(hyp2f1(double(a), double(b), double(c), double(z)));
 }
 
 }  // namespace plait::math

@@ -109,6 +109,11 @@ PLAIT_UNARY(erfcx)
 PLAIT_UNARY(ndtri)
 PLAIT_UNARY(expi)
 PLAIT_UNARY(spence)
+PLAIT_UNARY(dawsn)
+PLAIT_UNARY(fresnel_sine)
+PLAIT_UNARY(fresnel_cosine)
+PLAIT_UNARY(sine_integral)
+PLAIT_UNARY(cosine_integral)
 #undef PLAIT_UNARY
 
 #define PLAIT_BINARY(function)                             \
@@ -126,15 +131,21 @@ PLAIT_BINARY(random_gamma_grad)
 PLAIT_BINARY(zeta)
 PLAIT_BINARY(polygamma)
 PLAIT_BINARY(expn)
+PLAIT_BINARY(owens_t)
 #undef PLAIT_BINARY
 
-template <class T>
-PLAIT_CALLED T betainc(T a, T b, T x) {
-  if constexpr (Half<T>)
-    return T(plait::math::betainc(float(a), float(b), float(x)));
-  else
-    return plait::math::betainc(a, b, x);
-}
+#define PLAIT_SEVERAL(function)                                    \
+  template <class T, class... Others>                              \
+  PLAIT_CALLED T function(T x, Others... others) {                 \
+    if constexpr (Half<T>)                                         \
+      return T(plait::math::function(float(x), float(others)...)); \
+    else                                                           \
+      return plait::math::function(x, others...);                  \
+  }
+PLAIT_SEVERAL(betainc)
+PLAIT_SEVERAL(hyp1f1)
+PLAIT_SEVERAL(hyp2f1)
+#undef PLAIT_SEVERAL
 
 template <class T>
 PLAIT_CALLED T atan2(T y, T x) {
