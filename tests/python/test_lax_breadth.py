@@ -205,6 +205,8 @@ def test_other_functions_of_lax():
         [-3, 1, -1],
     )
     check(lax.shape_as_value((2, 3)), [2, 3])
+    check(lax.dynamic_slice(x, (-1, 0), (1, 2)), x[2:, :2])
+    check(lax.dynamic_slice(x, (-1, 0), (1, 2), allow_negative_indices=False), x[:1, :2])
     assert (
         lax.dtype(np.float32(1)) == np.float32
         and lax.platform_dependent(3, cpu=lambda x: x + 1) == 4

@@ -76,23 +76,34 @@ Arrays starts_of(const Argument& start_indices, int rank) {
   for (int i = 0; i < rank; ++i) starts.push_back(lax::index_in_dim(*vector, i, 0, false));
   return starts;
 }
-Array dynamic_slice(Operand operand, const Argument& start_indices, const Shape& slice_sizes) {
-  return lax::dynamic_slice(operand, starts_of(start_indices, operand.ndim()), slice_sizes);
+lax::NegativeIndices negative_of(bool allowed) {
+  return allowed ? lax::NegativeIndices::wrap : lax::NegativeIndices::clamp;
 }
-Array dynamic_update_slice(Operand operand, Operand update, const Argument& start_indices) {
-  return lax::dynamic_update_slice(operand, update, starts_of(start_indices, operand.ndim()));
+Array dynamic_slice(Operand operand, const Argument& start_indices, const Shape& slice_sizes,
+                    bool negative) {
+  return lax::dynamic_slice(operand, starts_of(start_indices, operand.ndim()), slice_sizes,
+                            negative_of(negative));
 }
-Array dynamic_slice_in_dim(Operand operand, Operand start_index, Dim slice_size, int axis) {
-  return lax::dynamic_slice_in_dim(operand, start_index, slice_size, axis);
+Array dynamic_update_slice(Operand operand, Operand update, const Argument& start_indices,
+                           bool negative) {
+  return lax::dynamic_update_slice(operand, update, starts_of(start_indices, operand.ndim()),
+                                   negative_of(negative));
 }
-Array dynamic_index_in_dim(Operand operand, Operand index, int axis, bool keepdims) {
-  return lax::dynamic_index_in_dim(operand, index, axis, keepdims);
+Array dynamic_slice_in_dim(Operand operand, Operand start_index, Dim slice_size, int axis,
+                           bool negative) {
+  return lax::dynamic_slice_in_dim(operand, start_index, slice_size, axis, negative_of(negative));
 }
-Array dynamic_update_slice_in_dim(Operand operand, Operand update, Operand start_index, int axis) {
-  return lax::dynamic_update_slice_in_dim(operand, update, start_index, axis);
+Array dynamic_index_in_dim(Operand operand, Operand index, int axis, bool keepdims, bool negative) {
+  return lax::dynamic_index_in_dim(operand, index, axis, keepdims, negative_of(negative));
 }
-Array dynamic_update_index_in_dim(Operand operand, Operand update, Operand index, int axis) {
-  return lax::dynamic_update_index_in_dim(operand, update, index, axis);
+Array dynamic_update_slice_in_dim(Operand operand, Operand update, Operand start_index, int axis,
+                                  bool negative) {
+  return lax::dynamic_update_slice_in_dim(operand, update, start_index, axis,
+                                          negative_of(negative));
+}
+Array dynamic_update_index_in_dim(Operand operand, Operand update, Operand index, int axis,
+                                  bool negative) {
+  return lax::dynamic_update_index_in_dim(operand, update, index, axis, negative_of(negative));
 }
 
 Shape broadcast_shapes_of(const Argument& shapes) {
@@ -287,22 +298,34 @@ Array reduce_window(Operand operand, const Shape& window_dimensions,
              &lax::split),
     function("lax", "rev(operand, dimensions)", "Elements in reverse order along axes.",
              &over<lax::rev>),
-    function("lax", "dynamic_slice(operand, start_indices, slice_sizes)",
-             "A window that starts at run-time indices, moved inside.", &dynamic_slice),
-    function("lax", "dynamic_slice_in_dim(operand, start_index, slice_size, axis=0)",
+    function("lax",
+             "dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True)",
+             "A window that starts at run-time indices, moved inside; negative ones count from the "
+             "end, or with allow_negative_indices=False as 0.",
+             &dynamic_slice),
+    function("lax",
+             "dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, "
+             "allow_negative_indices=True)",
              "dynamic_slice along one axis; the others are kept whole.", &dynamic_slice_in_dim),
-    function("lax", "dynamic_index_in_dim(operand, index, axis=0, keepdims=True)",
+    function("lax",
+             "dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, "
+             "allow_negative_indices=True)",
              "One row at a run-time index.", &dynamic_index_in_dim),
-    function("lax", "dynamic_update_slice(operand, update, start_indices)",
+    function("lax",
+             "dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True)",
              "operand with a window replaced.", &dynamic_update_slice),
-    function("lax", "dynamic_update_slice_in_dim(operand, update, start_index, axis)",
+    function("lax",
+             "dynamic_update_slice_in_dim(operand, update, start_index, axis, *, "
+             "allow_negative_indices=True)",
              "dynamic_update_slice along one axis; update is whole along the others.",
              &dynamic_update_slice_in_dim),
-    function("lax", "dynamic_update_index_in_dim(operand, update, index, axis)",
-             "operand with one row replaced.", &dynamic_update_index_in_dim),
+    function(
+        "lax",
+        "dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True)",
+        "operand with one row replaced.", &dynamic_update_index_in_dim),
     function("lax",
-             "gather(operand, start_indices, dimension_numbers, slice_sizes, *, mode=None, "
-             "fill_value=None)",
+             "gather(operand, start_indices, dimension_numbers, slice_sizes, *, "
+             "unique_indices=False!, indices_are_sorted=False!, mode=None, fill_value=None)",
              "Windows at many places. dimension_numbers: (offset_dims, collapsed_slice_dims, "
              "start_index_map, operand_batching_dims, "
              "start_indices_batching_dims).",

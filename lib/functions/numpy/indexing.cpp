@@ -380,7 +380,8 @@ Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double>
              "Distinct elements in order, where NaN are distinct.", &unique_values_of),
     function("numpy", "unravel_index(indices, shape)", "Places in a row as indices of each axis.",
              &numpy::unravel_index),
-    function("numpy", "isin(element, test_elements, assume_unique=False!, invert=False)",
+    function("numpy",
+             "isin(element, test_elements, assume_unique=False!, invert=False, *, method='auto'!)",
              "Whether each element is among others, by sorting them.", &numpy::isin),
 };
 
