@@ -80,10 +80,6 @@ LACKING = {
         "random.bits random.gumbel random.normal random.rademacher random.randint "
         "random.uniform",
     ),
-    "allow_negative_indices": (
-        "indices that are known to count from the start",
-        "lax.dynamic_index_in_dim lax.dynamic_slice lax.dynamic_update_slice",
-    ),
     "accuracy": (
         "less accurate functions",
         "lax.rsqrt",
