@@ -112,7 +112,6 @@ def traced(v):
 
 jitted = jax.jit(traced)
 report("traces", jitted(x), jitted(x + 1))
-report("variant", chex.params_product((1, 2), (3, 4)))
 report("tracer", jax.jit(lambda v: v if isinstance(v, jax.core.Tracer) else v * 0)(x))
 with chex.fake_jit():
     report("fake_jit", jax.jit(lambda v: v + 1)(x))

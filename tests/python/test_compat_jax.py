@@ -81,7 +81,7 @@ IDIOMS = {
 # What the drop-in refuses, and a word of the error.
 REFUSED = {
     "pmap": ("jax.pmap(lambda v: v)(x)", "jax.pmap"),
-    "psum": ("jax.lax.psum(x, 'i')", "unbound axis name"),
+    "psum": ("jax.lax.psum(x, 'i')", "is unbound here"),
     "absent": ("jax.numpy.no_such", "has not got it"),
     "stablehlo": ("jax.export.export(lambda v: v)", "StableHLO"),
     "pallas": ("jax.experimental.pallas.pallas_call(1)", "Pallas"),
