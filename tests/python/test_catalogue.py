@@ -20,10 +20,10 @@ from plait import _plait
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = (
     "functions/numpy functions/numpy_shape functions/numpy_fft functions/numpy_linalg "
-    "functions/numpy_numbers functions/numpy_analysis functions/numpy_edits functions/numpy_pad functions/lax "
-    "functions/lax_numbers functions/nn functions/ops functions/image "
-    "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg functions/scipy_stats "
-    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/special primitives/linalg primitives/fourier primitives/collectives".split()
+    "functions/numpy_numbers functions/numpy_analysis functions/numpy_edits functions/numpy_pad functions/numpy_eig functions/lax "
+    "functions/lax_numbers functions/lax_linalg functions/nn functions/ops functions/image "
+    "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg functions/scipy_matrices functions/scipy_stats "
+    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/special primitives/linalg primitives/decompositions primitives/fourier primitives/collectives".split()
 )
 MODULES = (
     "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special scipy.stats"
@@ -44,6 +44,10 @@ CPP_ONLY = {
     "lax.random_bits": "random.bits is for users; this is the primitive",
     "lax.random_fold": "random.fold_in is for users; this is the primitive",
     "lax.random_split": "random.split is for users; this is the primitive",
+    "lax.linalg.geqrf": "what mode='raw' asks numpy.linalg.qr for",
+    "lax.linalg.sqrtm": "scipy.linalg.sqrtm is for users; this is the primitive",
+    "lax.linalg.polar": "lax.linalg.qdwh is for users; this is the primitive",
+    "lax.linalg.pivoted_order": "what pivoting=True asks qr for",
     "nn.logsumexp_with_sign": "the pair that return_sign=True asks for",
     "lax.conv_dimension_numbers": "in Python of JAX's arguments, and with JAX's type",
 }
@@ -59,7 +63,18 @@ ONLY_PYTHON = {
     "numpy.linalg.pinv": {"hermitian", "rcond"},  # says nothing; another name of rtol
     "numpy.linalg.lstsq": {"numpy_resid"},
     "numpy.linalg.svd": {"compute_uv"},
-    "lax.linalg.svd": {"compute_uv"},
+    "lax.linalg.svd": {"compute_uv", "subset_by_index"},
+    "lax.linalg.eigh": {"subset_by_index"},  # slices of the results
+    "lax.linalg.qr": {"pivoting"},
+    "lax.linalg.schur": {"compute_schur_vectors"},
+    "lax.linalg.qdwh": {"is_hermitian"},  # says nothing
+    "scipy.linalg.svd": {"compute_uv"},
+    "scipy.linalg.hessenberg": {"calc_q"},
+    "scipy.linalg.eigh": {"eigvals_only"},
+    "scipy.linalg.eigh_tridiagonal": {"eigvals_only", "select", "select_range"},
+    "scipy.linalg.solve_sylvester": {"method"},
+    "scipy.linalg.funm": {"disp"},
+    "scipy.linalg.expm_frechet": {"compute_expm"},
     "scipy.linalg.lu": {"permute_l"},
     "numpy.unique": {"return_index", "return_inverse", "return_counts", "axis"},
     "numpy.where": {"size", "fill_value"},
@@ -75,6 +90,7 @@ ONLY_PYTHON = {
     "optim.momentum": {"params"},
 }
 ONLY_CPP = {
+    "lax.linalg.schur": {"complex"},  # Python's is that of x's dtype
     "lax.sort": {"descending"},  # JAX's sort has none; numpy.sort does
     "lax.dynamic_slice": {"negative"},
     "lax.dynamic_update_slice": {"negative"},
@@ -112,7 +128,7 @@ SAME_TYPES = {
     "int or sequence of int or None": "Axes Shape std::optional<Shape> std::optional<std::vector<int>>",
     "str, or a pair for each dimension": "WindowPadding lax::WindowPadding",
     "int, float or str, or None": "NormOrder", "function of two arrays": "BinaryFunction",
-    "number": "Number", "number or None": "std::optional<Number>", "int or array": "Repeats Population",
+    "function": "Function", "number": "Number", "number or None": "std::optional<Number>", "int or array": "Repeats Population",
     "0, 1, 2, 'N', 'T' or 'C'": "Transposed", "(array, bool)": "CholeskyFactor",
     "(array, array)": "LUFactor", "int, (before, after), or a pair for each axis": "PadWidth",
 }  # fmt: skip

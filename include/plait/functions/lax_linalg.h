@@ -32,7 +32,7 @@ Array householder_product(Operand a, Operand taus);
 Array ormqr(Operand a, Operand taus, Operand c, bool left = true, bool transpose = false);
 
 // alpha a a^T + beta c.
-Array symmetric_product(Operand a_matrix, Operand c_matrix, double alpha = 1, double beta = 0,
+Array symmetric_product(Operand a_matrix, Operand c_matrix, double alpha = 1.0, double beta = 0.0,
                         bool symmetrize_output = false);
 
 struct QDWH {

@@ -25,6 +25,8 @@ std::pair<Array, Array> eigh(Operand a, const std::optional<Array>& b = {}, bool
                              int type = 1);
 // The same for the symmetric matrix with diagonal d and e beside it.
 std::pair<Array, Array> eigh_tridiagonal(Operand d, Operand e);
+// u, s and vh of a = u s vh: numpy::linalg::svd.
+std::tuple<Array, Array, Array> svd(Operand a, bool full_matrices = true);
 struct PivotedQR {
   Array q, r;
   std::optional<Array> p;  // columns of a in order: a[..., p] = q r
