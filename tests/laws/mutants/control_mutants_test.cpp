@@ -240,8 +240,7 @@ const std::vector<Mutant>& matrix_mutants() {
                                                                      {&schur_p, 2},
                                                                      {&triangular_sylvester_p, 1},
                                                                      {&sqrtm_p, 1},
-                                                                     {&tridiagonal_solve_p, 1},
-                                                                     {&cholesky_update_p, 1}};
+                                                                     {&tridiagonal_solve_p, 1}};
   for (const auto& decomposition : decompositions) {
     const Primitive* const right = decomposition.first;  // clang 14 captures no structured bindings
     const auto num_outputs = decomposition.second;
