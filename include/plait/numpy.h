@@ -5,6 +5,8 @@
 #include <plait/functions/numpy.h>
 #include <plait/functions/numpy_analysis.h>
 #include <plait/functions/numpy_edits.h>
+#include <plait/functions/numpy_eig.h>
+#include <plait/functions/numpy_fft.h>
 #include <plait/functions/numpy_linalg.h>
 #include <plait/functions/numpy_numbers.h>
 #include <plait/functions/numpy_pad.h>

@@ -57,7 +57,9 @@ OVERLOADED = {
     "numpy.atleast_3d": "one array, or several", "lax.sort": "an array, or a sequence of them",
 }  # fmt: skip
 # Parameters that differ: the type of the result depends on their value, which C++ spells as another function or overload.
+COLLECTIVES = "psum pmean pmax pmin all_gather psum_scatter all_to_all pswapaxes".split()
 ONLY_PYTHON = {
+    **{f"lax.{name}": {"axis_index_groups"} for name in COLLECTIVES},  # refused
     "numpy.average": {"returned"},
     "numpy.linspace": {"retstep"},
     "numpy.linalg.pinv": {"hermitian", "rcond"},  # says nothing; another name of rtol
@@ -92,17 +94,16 @@ ONLY_PYTHON = {
 ONLY_CPP = {
     "lax.linalg.schur": {"complex"},  # Python's is that of x's dtype
     "lax.sort": {"descending"},  # JAX's sort has none; numpy.sort does
-    "lax.dynamic_slice": {"negative"},
-    "lax.dynamic_update_slice": {"negative"},
-    "lax.dynamic_slice_in_dim": {"negative"},
-    "lax.dynamic_index_in_dim": {"negative"},
-    "lax.dynamic_update_slice_in_dim": {"negative"},
-    "lax.dynamic_update_index_in_dim": {"negative"},
     "lax.convert_element_type": {"weak"},
     "numpy.unique_all": {"equal_nan"},
 }
 # Parameters of another name, for C++ has another type there.
+DYNAMIC = (
+    "dynamic_slice dynamic_update_slice dynamic_slice_in_dim dynamic_index_in_dim dynamic_update_slice_in_dim "
+    "dynamic_update_index_in_dim"
+).split()
 RENAMED = {
+    **{f"lax.{name}": {"negative": "allow_negative_indices"} for name in DYNAMIC},  # an enum
     "lax.dot_general": {"dimensions": "dimension_numbers"},  # a DotDimensions
     "lax.full": {"value": "fill_value"},  # a double
 }
@@ -134,6 +135,11 @@ SAME_TYPES = {
 }  # fmt: skip
 # Parameters whose types differ beyond that.
 OTHER_TYPES = {
+    **{f"lax.{name}.x": "a tree in Python" for name in [*COLLECTIVES, "ppermute", "pshuffle"]},
+    **{f"lax.{name}.axis_name": "several names, too, in Python"
+       for name in "psum pmean pmax pmin axis_index axis_size".split()},
+    "lax.ppermute.perm": "pairs, which have a name in C++",
+    **{f"lax.{name}.allow_negative_indices": "an enum in C++" for name in DYNAMIC},
     **{f"lax.{name}.dimension_numbers": "a struct, which Python may give as text or tuples"
        for name in "scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub gather conv_general_dilated "
        "conv_general_dilated_local conv_general_dilated_patches conv_transpose".split()},
@@ -165,6 +171,7 @@ OTHER_TYPES = {
 }  # fmt: skip
 # Parameters whose defaults differ.
 OTHER_DEFAULTS = {
+    **{f"lax.{name}.allow_negative_indices": "an enum in C++" for name in DYNAMIC},
     **{
         f"numpy.cross.{name}": "cross(a, b, axis) is another overload in C++"
         for name in "axisa axisb axisc".split()
@@ -241,7 +248,7 @@ TRANSFORMS = {
     "jacfwd": ("options", "argnums has_aux holomorphic chunk"),
     "jacrev": ("options", "argnums has_aux holomorphic allow_int chunk"),
     "hessian": ("options", "argnums has_aux holomorphic chunk"), "hvp": ("", "primals tangents"),
-    "vmap": ("", "axis_name axis_size spmd_axis_name"),  # JAX's, which it refuses
+    "vmap": ("", "axis_size spmd_axis_name"),  # of JAX's axes without arguments; which it refuses
     "checkpoint": ("", "prevent_cse static_argnums"),
 }  # fmt: skip
 

@@ -11,30 +11,40 @@
 
 namespace plait::numpy::fft {
 
-using Points = std::optional<Dim>;
-using Norm = std::optional<std::string>;
-
-Array fft(Operand a, const Points& n = {}, int axis = -1, const Norm& norm = {});
-Array ifft(Operand a, const Points& n = {}, int axis = -1, const Norm& norm = {});
+Array fft(Operand a, const std::optional<Dim>& n = {}, int axis = -1,
+          const std::optional<std::string>& norm = {});
+Array ifft(Operand a, const std::optional<Dim>& n = {}, int axis = -1,
+           const std::optional<std::string>& norm = {});
 // Of a real signal: the first n // 2 + 1 numbers of its spectrum; the others are their conjugates.
-Array rfft(Operand a, const Points& n = {}, int axis = -1, const Norm& norm = {});
+Array rfft(Operand a, const std::optional<Dim>& n = {}, int axis = -1,
+           const std::optional<std::string>& norm = {});
 // The signal of n points of such a spectrum; without n, 2 (m - 1) points of m numbers.
-Array irfft(Operand a, const Points& n = {}, int axis = -1, const Norm& norm = {});
+Array irfft(Operand a, const std::optional<Dim>& n = {}, int axis = -1,
+            const std::optional<std::string>& norm = {});
 // The real spectrum of n numbers of a signal whose other half is conjugate, and its inverse.
-Array hfft(Operand a, const Points& n = {}, int axis = -1, const Norm& norm = {});
-Array ihfft(Operand a, const Points& n = {}, int axis = -1, const Norm& norm = {});
+Array hfft(Operand a, const std::optional<Dim>& n = {}, int axis = -1,
+           const std::optional<std::string>& norm = {});
+Array ihfft(Operand a, const std::optional<Dim>& n = {}, int axis = -1,
+            const std::optional<std::string>& norm = {});
 
 // The same over several axes: the last two, all, or the last ones when s says how many. The last of
 // the axes is the one that is halved.
-using Points2 = std::optional<Shape>;
-Array fft2(Operand a, const Points2& s = {}, const Axes& axes = {-2, -1}, const Norm& norm = {});
-Array ifft2(Operand a, const Points2& s = {}, const Axes& axes = {-2, -1}, const Norm& norm = {});
-Array rfft2(Operand a, const Points2& s = {}, const Axes& axes = {-2, -1}, const Norm& norm = {});
-Array irfft2(Operand a, const Points2& s = {}, const Axes& axes = {-2, -1}, const Norm& norm = {});
-Array fftn(Operand a, const Points2& s = {}, const Axes& axes = {}, const Norm& norm = {});
-Array ifftn(Operand a, const Points2& s = {}, const Axes& axes = {}, const Norm& norm = {});
-Array rfftn(Operand a, const Points2& s = {}, const Axes& axes = {}, const Norm& norm = {});
-Array irfftn(Operand a, const Points2& s = {}, const Axes& axes = {}, const Norm& norm = {});
+Array fft2(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {-2, -1},
+           const std::optional<std::string>& norm = {});
+Array ifft2(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {-2, -1},
+            const std::optional<std::string>& norm = {});
+Array rfft2(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {-2, -1},
+            const std::optional<std::string>& norm = {});
+Array irfft2(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {-2, -1},
+             const std::optional<std::string>& norm = {});
+Array fftn(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {},
+           const std::optional<std::string>& norm = {});
+Array ifftn(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {},
+            const std::optional<std::string>& norm = {});
+Array rfftn(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {},
+            const std::optional<std::string>& norm = {});
+Array irfftn(Operand a, const std::optional<Shape>& s = {}, const Axes& axes = {},
+             const std::optional<std::string>& norm = {});
 
 // The frequencies of a spectrum, in cycles per unit of the distance d of points.
 Array fftfreq(Dim n, Operand d = 1.0, OptionalDType dtype = {});

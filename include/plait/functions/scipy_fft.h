@@ -11,15 +11,13 @@
 
 namespace plait::scipy::fft {
 
-using numpy::fft::Norm;
-using numpy::fft::Points;
-using numpy::fft::Points2;
-
-Array dct(Operand x, int type = 2, const Points& n = {}, int axis = -1, const Norm& norm = {});
-Array idct(Operand x, int type = 2, const Points& n = {}, int axis = -1, const Norm& norm = {});
-Array dctn(Operand x, int type = 2, const Points2& s = {}, const Axes& axes = {},
-           const Norm& norm = {});
-Array idctn(Operand x, int type = 2, const Points2& s = {}, const Axes& axes = {},
-            const Norm& norm = {});
+Array dct(Operand x, int type = 2, const std::optional<Dim>& n = {}, int axis = -1,
+          const std::optional<std::string>& norm = {});
+Array idct(Operand x, int type = 2, const std::optional<Dim>& n = {}, int axis = -1,
+           const std::optional<std::string>& norm = {});
+Array dctn(Operand x, int type = 2, const std::optional<Shape>& s = {}, const Axes& axes = {},
+           const std::optional<std::string>& norm = {});
+Array idctn(Operand x, int type = 2, const std::optional<Shape>& s = {}, const Axes& axes = {},
+            const std::optional<std::string>& norm = {});
 
 }  // namespace plait::scipy::fft

@@ -38,6 +38,10 @@ using Permutation = std::vector<std::pair<int, int>>;
 // The x of the example that perm sends to this one; zeros where
 // there is none. ValueError unless sources, and destinations, differ.
 Array ppermute(Operand x, const std::string& axis_name, const Permutation& perm);
+// The x of example perm[i], for example i.
+Array pshuffle(Operand x, const std::string& axis_name, const std::vector<int>& perm);
+// x with an axis exchanged for the named one, which has its size.
+Array pswapaxes(Operand x, const std::string& axis_name, int axis);
 // The number of the example, an int32; and how many there are.
 Array axis_index(const std::string& axis_name);
 Dim axis_size(const std::string& axis_name);

@@ -140,10 +140,8 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
         "lax", "pshuffle(x, axis_name, perm)",
         "The x of example perm[i], for example i of a named axis. x is a tree of arrays.",
         +[](const Tree<Array>& x, const std::string& axis_name, const std::vector<int>& perm) {
-          lax::Permutation pairs;
-          for (std::size_t i = 0; i < perm.size(); ++i) pairs.emplace_back(perm[i], int(i));
           return over_leaves(
-              x, [&](const Array& leaf) { return lax::ppermute(leaf, axis_name, pairs); });
+              x, [&](const Array& leaf) { return lax::pshuffle(leaf, axis_name, perm); });
         }),
     function(
         "lax", "pswapaxes(x, axis_name, axis, *, axis_index_groups=None)",
@@ -152,7 +150,7 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
             const Argument& axis_index_groups) {
           refuse_groups("pswapaxes", axis_index_groups);
           return over_leaves(
-              x, [&](const Array& leaf) { return lax::all_to_all(leaf, axis_name, axis, axis); });
+              x, [&](const Array& leaf) { return lax::pswapaxes(leaf, axis_name, axis); });
         }),
     function(
         "lax", "axis_index(axis_name)",

@@ -56,8 +56,8 @@ Array one(const char* function, const Kind& kind, Operand a, const Points& n, in
   return over_axis(function, kind, prepared(function, kind, a), n, axis, factor_of(function, norm));
 }
 
-Array several(const char* function, const Kind& kind, Operand a, const numpy::fft::Points2& s,
-              const Axes& axes, const Norm& norm) {
+Array several(const char* function, const Kind& kind, Operand a, const Points2& s, const Axes& axes,
+              const Norm& norm) {
   const Factor factor = factor_of(function, norm);
   Array x = prepared(function, kind, a);
   const auto all = axes_of(function, x, s, axes);

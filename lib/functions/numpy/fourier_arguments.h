@@ -6,9 +6,9 @@
 
 namespace plait::fourier_arguments {
 
-using numpy::fft::Norm;
-using numpy::fft::Points;
-using numpy::fft::Points2;
+using Norm = std::optional<std::string>;
+using Points = std::optional<Dim>;
+using Points2 = std::optional<Shape>;
 
 // Where the factor is.
 enum class Factor : std::uint8_t { backward, ortho, forward };

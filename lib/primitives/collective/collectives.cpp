@@ -402,6 +402,15 @@ Array lax::ppermute(Operand x, const std::string& axis_name, const Permutation& 
   return bind(ppermute_p, {x}, {{"axis", axis_name}, {"size", size}, {"from", from}, {"to", to}});
 }
 
+Array lax::pshuffle(Operand x, const std::string& axis_name, const std::vector<int>& perm) {
+  Permutation pairs;
+  for (std::size_t i = 0; i < perm.size(); ++i) pairs.emplace_back(perm[i], int(i));
+  return ppermute(x, axis_name, pairs);
+}
+Array lax::pswapaxes(Operand x, const std::string& axis_name, int axis) {
+  return all_to_all(x, axis_name, axis, axis);
+}
+
 Array lax::axis_index(const std::string& axis_name) {
   size_of_axis("axis_index", axis_name);
   return bind(axis_index_p, {}, {{"axis", axis_name}});
