@@ -4,6 +4,8 @@ It has no twin: C++ is compiled, and writes lax::cond and lax::while_loop itself
 """
 
 # SPDX-License-Identifier: Apache-2.0
+import statistics
+
 import numpy as np
 
 import plait
@@ -43,10 +45,11 @@ print("ways  ", " ".join(f"{v:.4f}" for v in ways.tolist()))
 print("slopes", " ".join(f"{v:.4f}" for v in slopes.tolist()))
 
 
-# A call that cannot be traced, here NumPy's, becomes an island: it runs in Python each time the program runs.
+# NumPy's functions are plait's on traced values. A call that cannot be traced, here the standard library's, becomes an
+# island: it runs in Python each time the program runs.
 @script
 def first_outlier(samples):
-    low, high = np.percentile(samples, [25, 75])
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
     for index, sample in enumerate(samples):
         if not low - 2 * (high - low) <= sample <= high + 2 * (high - low):
             return index
@@ -56,6 +59,6 @@ def first_outlier(samples):
 samples = np.array([1.0, 2.0, 1.5, 9.0, 1.0, 2.5, -7.0])
 print("outlier at", int(jit(first_outlier)(samples)), "and", int(jit(first_outlier)(samples[:3])))
 islands = [
-    line for line in plait.explain(first_outlier, samples).splitlines() if "percentile" in line
+    line for line in plait.explain(first_outlier, samples).splitlines() if "quantiles" in line
 ]
 print("explain names the island:", bool(islands))

@@ -86,21 +86,27 @@ def _island(function):
 def _host_call(function, args, kwargs):
     from plait._host import host_call
 
-    def apply(args, kwargs):
+    # Numbers of Python say what the results are, as n in quantiles(x, n=4): they are not operands.
+    leaves, structure = flatten((args, kwargs))
+    fixed = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in (bool, int, float, complex)}
+    operands = [leaf for i, leaf in enumerate(leaves) if i not in fixed]
+
+    def apply(*operands):
+        rest = iter(operands)
+        all_ = [fixed[i] if i in fixed else next(rest) for i in range(len(leaves))]
+        args, kwargs = unflatten(structure, all_)
         return function(*args, **kwargs)
 
     name = name_of(function)
     pure = str(getattr(function, "__module__", "")).partition(".")[0] in PURE
-    types_ = _result_types(name, apply, args, kwargs)
-    return host_call(apply, types_, args, kwargs, ordered=not pure, name=name)
+    types_ = _result_types(name, apply, operands)
+    return host_call(apply, types_, *operands, ordered=not pure, name=name)
 
 
-def _result_types(name, apply, args, kwargs):
+def _result_types(name, apply, operands):
     """The types of a function's results, from a call with sample arrays of the types of its arguments."""
-    leaves, structure = flatten((args, kwargs))
-    sample = unflatten(structure, [_sample(leaf) for leaf in leaves])
     try:
-        result = apply(*sample)
+        result = apply(*[_sample(leaf) for leaf in operands])
     except Exception as error:
         _plait.fail(
             "TracerError",

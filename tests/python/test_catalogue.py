@@ -118,7 +118,7 @@ STRUCTS = {
 
 # What a type of C++ is to Python.
 SAME_TYPES = {
-    "array": "Operand Array", "array or None": "OptionalArray std::optional<Array>", "bool": "bool",
+    "array": "Operand Array", "array or None": "OptionalArray std::optional<Array>", "bool": "bool", "bool or None": "std::optional<bool>",
     "int": "int Dim std::int64_t", "int or None": "std::optional<int> std::optional<Dim>",
     "float": "double", "float or None": "std::optional<double>", "str": "std::string",
     "str or None": "std::optional<std::string>", "dtype": "DType",

@@ -8,6 +8,7 @@ import functools
 import importlib.util
 import inspect
 import math
+import statistics
 import sys
 import threading
 import traceback
@@ -346,3 +347,18 @@ def test_nothing_is_left_behind_by_an_error():
     assert model.calls == 0 and model.counts(1.0) == 1 and model.calls == 1
     assert not plait._plait.is_tracing()
     same(jit(newton)(4.0, 1e-12), 2.0)
+
+
+def test_numbers_of_python_keep_their_values_in_islands():
+    """They decide about the shape of the result, which a call with made-up arrays finds out."""
+
+    @script
+    def f(x):
+        windows = np.lib.stride_tricks.sliding_window_view(x, 3)
+        low, _, high = statistics.quantiles(x, n=4, method="inclusive")
+        return windows.sum(axis=1), high - low
+
+    x = np.array([1.0, 2.0, 1.5, 9.0, 1.0, 2.5, -7.0])
+    sums, spread = plait.jit(f)(x)
+    np.testing.assert_allclose(sums, np.convolve(x, np.ones(3), "valid"))
+    np.testing.assert_allclose(spread, np.subtract(*np.percentile(x, [75, 25])))
