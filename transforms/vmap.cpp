@@ -13,7 +13,7 @@
 namespace plait {
 namespace {
 
-const std::string no_name;
+const std::string& no_name = *new const std::string;
 
 struct BatchInterpreter {
   static constexpr std::string_view name = "vmap";

@@ -9,7 +9,7 @@
 namespace plait {
 namespace {
 
-const std::string no_name;
+const std::string& no_name = *new const std::string;
 thread_local const std::string* current_axis = nullptr;
 
 std::set<std::string> axes_of(const Jaxpr& program);

@@ -163,9 +163,9 @@ namespace {
 
 constexpr const char* with_points =
     " n: the number of points, to which a is cut or padded with zeros. norm: 'backward', 'ortho' "
-    "(the factor 1 / sqrt(n)) or 'forward' (1 / n). ";
+    "(the factor 1 / sqrt(n)) or 'forward' (1 / n).";
 std::string doc(const char* what, const char* more = "") {
-  return std::string(what) + with_points + more;
+  return std::string(what) + with_points + (*more ? " " : "") + more;
 }
 constexpr const char* with_sizes =
     " s: the points along each axis; axes: all, or the last ones that s speaks of.";

@@ -1,6 +1,8 @@
 // qr by Householder reflections H = I - tau v v^H, as Eigen makes them. Columns lie side by side,
 // so that threads that share one read neighbouring elements.
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/emit_wide.h"
 #include "primitives/linalg/qr_scale.h"
@@ -66,7 +68,7 @@ struct Scale {
   Number by, back;  // a factor and its inverse
 };
 
-// See qr_scale.h. max keeps NaN, which is not scaled.
+// See qr_scale.h. max keeps NaN, which is not scaled, nor are infinities.
 Scale scale_of(const MatrixIn& x, std::int64_t rows, std::int64_t columns, DType dtype) {
   const DType of_parts = real_dtype_of(dtype);
   const auto constant = [&](double value) { return literal(value, of_parts); };
@@ -81,7 +83,9 @@ Scale scale_of(const MatrixIn& x, std::int64_t rows, std::int64_t columns, DType
     scale = {select(truth, constant(factor), scale.by),
              select(truth, constant(1 / factor), scale.back)};
   };
-  for (const auto [limit, factor] : matrices::scale_down) where(largest > constant(limit), factor);
+  const Number is_finite = largest <= constant(std::numeric_limits<double>::max());
+  for (const auto [limit, factor] : matrices::scale_down)
+    where((largest > constant(limit)) & is_finite, factor);
   for (const auto [limit, factor] : matrices::scale_up)
     where((largest > constant(0)) & (largest < constant(limit)), factor);
   return scale;

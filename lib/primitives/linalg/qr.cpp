@@ -18,14 +18,14 @@ namespace {
 
 using namespace matrices;  // NOLINT
 
-// What x is multiplied by; 1 for most matrices. NaN is not scaled.
+// What x is multiplied by; 1 for most matrices. NaN and infinities are not scaled.
 template <class W>
 double scale_of(const Matrix<W>& x) {
   using Real = typename Eigen::NumTraits<W>::Real;
   double largest = 0;
   const auto* parts = reinterpret_cast<const Real*>(x.data());
   for (std::int64_t i = 0; i < x.size() * std::int64_t(sizeof(W) / sizeof(Real)); ++i) {
-    if (std::isnan(parts[i])) return 1;
+    if (!std::isfinite(parts[i])) return 1;
     largest = std::max(largest, std::abs(double(parts[i])));
   }
   double scale = 1;
