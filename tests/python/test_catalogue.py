@@ -167,7 +167,6 @@ OTHER_TYPES = {
     "lax.stop_gradient.x": "a tree in Python",
     "numpy.lexsort.keys": "an array whose rows are keys, too, in Python",
     "numpy.tensordot.axes": "lists of axes are another overload in C++",
-    "numpy.linalg.tensordot.axes": "lists of axes are another overload in C++",
 }  # fmt: skip
 # Parameters whose defaults differ.
 OTHER_DEFAULTS = {
