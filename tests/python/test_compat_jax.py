@@ -157,8 +157,10 @@ def test_every_module_of_the_folder_can_be_imported():
 
 
 def test_script_module_and_children_see_the_folder_and_their_arguments(tmp_path):
-    (tmp_path / "helper.py").write_text("import jax, sys; print('helper', *sys.argv[1:])")
-    text = "import helper, os, subprocess, sys\nprint(__name__, sys.argv[1:])\n"
+    (tmp_path / "helper.py").write_text(
+        "import jax, sys; print('helper', *sys.argv[1:], flush=True)"
+    )
+    text = "import helper, os, subprocess, sys\nprint(__name__, sys.argv[1:], flush=True)\n"
     text += (
         "subprocess.run([sys.executable, '-c', 'import jax; print(jax.__file__)'], check=True)\n"
     )
