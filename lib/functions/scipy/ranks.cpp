@@ -42,8 +42,8 @@ Array stats::rankdata(Operand a, const std::string& method, const std::optional<
   if (method == "ordinal") return place + 1;
   const Array sorted = numpy::take_along_axis(x, order, dim);
   const Array begins = begins_run(sorted, dim), index = positions(sorted, dim);
-  const auto of_places = [&](const Array& ranks) {
-    return numpy::take_along_axis(ranks, place, dim);
+  const auto of_places = [&place, axis = dim](const Array& ranks) {
+    return numpy::take_along_axis(ranks, place, axis);
   };
   const Array dense = numpy::cumsum(astype(begins, default_int), dim);
   if (method == "dense") return of_places(dense);

@@ -63,7 +63,7 @@ bool complex_schur(const Matrix<double>& x, bool compute_vectors, Matrix<complex
     const double below = real_t(i + 1, i), length = std::hypot(std::abs(shifted), below);
     const complex128 c = shifted / length;
     const double s = below / length;
-    const auto rotate = [c, s](auto&& first, auto&& second, complex128 factor) {
+    const auto rotate = [s](auto&& first, auto&& second, complex128 factor) {
       for (std::int64_t k = 0; k < first.size(); ++k) {
         const complex128 x = first[k], y = second[k];
         first[k] = factor * x + s * y;
