@@ -146,3 +146,11 @@ def test_derivatives_at_edges():
     ):
         with pytest.raises(plait.MissingRuleError, match="stop_gradient"):
             plait.grad(f)(2.0)
+
+
+def test_bessel_functions_have_every_derivative_at_0():
+    """Where exp(|x|), by which they could be made of the scaled ones, has a kink."""
+    for f, expected in ((special.i0, [1, 0, 1 / 2, 0, 3 / 8]), (special.i1, [0, 1 / 2, 0, 3 / 8])):
+        for value in expected:
+            np.testing.assert_allclose(f(0.0), value, rtol=1e-12, atol=1e-12)
+            f = plait.grad(f)

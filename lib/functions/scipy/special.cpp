@@ -181,13 +181,29 @@ Array special::betainc(Operand a, Operand b, Operand x) {
 
 Array special::i0e(Operand x) { return lax::bessel_i0e(floating_only("i0e", x)); }
 Array special::i1e(Operand x) { return lax::bessel_i1e(floating_only("i1e", x)); }
+namespace {
+
+// I_n(x) for n of 0 or 1. About 0, where exp(|x|) has a kink, its power series, whose derivatives
+// of every order are those of I_n: (x / 2)^n sum_k (x^2 / 4)^k / (k! (k + n)!).
+Array modified_bessel(int n, const Array& x, Array (*scaled)(Operand)) {
+  constexpr int terms = 11;  // below 1e-17 from there on
+  const Array is_near = lax::lt(lax::abs(x), constant(1, x));
+  const Array near = lax::select(is_near, x, lax::zeros_like(x.aval()));
+  const Array far = lax::select(is_near, filled(1, x), x);
+  const Array quarter = near * near * 0.25;
+  Array sum = filled(1, x);  // Horner's rule, by the ratios of terms
+  for (int k = terms; k > 0; --k) sum = sum * quarter * (1.0 / (k * (k + n))) + 1.0;
+  return lax::select(is_near, n == 0 ? sum : sum * near * 0.5,
+                     lax::exp(lax::abs(far)) * scaled(far));
+}
+
+}  // namespace
+
 Array special::i0(Operand x) {
-  const Array z = floating_only("i0", x);
-  return lax::exp(lax::abs(z)) * lax::bessel_i0e(z);
+  return modified_bessel(0, floating_only("i0", x), &lax::bessel_i0e);
 }
 Array special::i1(Operand x) {
-  const Array z = floating_only("i1", x);
-  return lax::exp(lax::abs(z)) * lax::bessel_i1e(z);
+  return modified_bessel(1, floating_only("i1", x), &lax::bessel_i1e);
 }
 // J_0 to J_v by Miller's algorithm: ratios J_n / J_(n - 1) = x / (2 n - x J_(n + 1) / J_n)
 // backwards from n_iter, and J_0 + 2 (J_2 + J_4 + ...) = 1.
