@@ -327,8 +327,7 @@ PyObject* wrap_item(PyObject* base, Subscripts subscripts, Array array) {
   if (array.ndim() == 0 && array.node()->is_plain()) {
     constexpr std::size_t many = 4096;
     const Buffer& buffer = static_cast<const ConcreteNode*>(array.node())->buffer;
-    if (buffer.storage().bytes() > many)
-      array = make_concrete(array.aval(), buffer.copy());
+    if (buffer.storage().bytes() > many) array = make_concrete(array.aval(), buffer.copy());
   }
   return wrap(std::move(array));
 }

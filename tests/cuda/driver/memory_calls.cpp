@@ -214,10 +214,9 @@ STANDIN_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   blocks().all.erase(block);
   blocks().freed.push_back(freed);
   if (!is_planted("frees"))
-    return submit(*object, {11,
-                            [freed, context = object->context] { finish_free(context, freed); },
-                            {},
-                            true});
+    return submit(
+        *object,
+        {11, [freed, context = object->context] { finish_free(context, freed); }, {}, true});
   lock.unlock();
   return finish_free(object->context, freed), CUDA_SUCCESS;
 }
