@@ -37,9 +37,12 @@ struct Strided {
   Strided transposed() const { return {first, column_stride, row_stride}; }
   // The last of `rows` rows first.
   Strided rows_reversed(std::int64_t rows) const {
-    return {&(*this)(rows - 1, 0), -row_stride, column_stride};
+    return {rows > 0 ? first + (rows - 1) * row_stride : first, -row_stride, column_stride};
   }
-  Strided columns_from(std::int64_t j) const { return {&(*this)(0, j), row_stride, column_stride}; }
+  Strided columns_from(std::int64_t j) const {
+    return {first + j * column_stride, row_stride,
+            column_stride};  // first is null where it is empty
+  }
 };
 
 // A matrix of which each tile has `height` rows. A column of a tile is two packs: the real and the
