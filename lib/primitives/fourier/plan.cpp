@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/fourier/plan.h"
 
-#include <plait/base/allocator.h>
 #include <plait/base/pool.h>
 
 #include <algorithm>
 #include <list>
 #include <mutex>
+
+#include "primitives/scratch.h"
 
 namespace plait::fourier {
 namespace {
@@ -17,17 +18,6 @@ constexpr std::int64_t longest_passes = 1 << 14;
 // Numbers in memory that a core's caches hold, to and fro.
 template <class T>
 constexpr std::int64_t longest_side_by_side = 1 << (sizeof(T) == 4 ? 12 : 11);
-
-template <class T>
-class Memory {
- public:
-  explicit Memory(std::int64_t count)
-      : storage_(Storage::allocate(std::size_t(count) * sizeof(T))) {}
-  T* get() const { return static_cast<T*>(storage_.data()); }
-
- private:
-  Storage storage_;
-};
 
 // Rows that take 20 us or more.
 std::int64_t grain_of(std::int64_t n) {
@@ -165,7 +155,7 @@ void Plan<T>::make_convolution() {
 template <class T>
 void Plan<T>::side_by_side(std::int64_t count, const Row<const T>* from, const Row<T>* to,
                            T scale) const {
-  const Memory<V> memory(4 * n_);
+  const Scratch<V> memory(4 * n_);
   const Split<V> x{memory.get(), memory.get() + n_}, y{x.im + n_, x.im + 2 * n_};
   const std::int64_t between = distance_of(count, from);
   load_part<lanes>(n_, count, from, &Row<const T>::re, between, reinterpret_cast<T*>(x.re));
@@ -203,11 +193,11 @@ void Plan<T>::short_row(const Row<const T>& from, const Row<T>& to, T scale) con
 template <class T>
 void Plan<T>::as_matrix(const Row<const T>& from, const Row<T>& to, T scale) const {
   const std::int64_t n1 = columns_->n_, n2 = rows_->n_, blocks = (n2 + lanes - 1) / lanes;
-  const Memory<T> between(2 * n_);
+  const Scratch<T> between(2 * n_);
   const Split<T> matrix{between.get(), between.get() + n_};
   const auto has_im = from.im != nullptr;
   parallel_for(blocks, grain_of(n1 * lanes), [&](std::int64_t begin, std::int64_t end) {
-    const Memory<V> memory(4 * n1);
+    const Scratch<V> memory(4 * n1);
     const Split<V> x{memory.get(), memory.get() + n1}, y{x.im + n1, x.im + 2 * n1};
     for (std::int64_t block = begin; block < end; ++block) {
       const std::int64_t j2 = block * lanes, count = std::min<std::int64_t>(lanes, n2 - j2);
@@ -244,7 +234,7 @@ void Plan<T>::as_matrix(const Row<const T>& from, const Row<T>& to, T scale) con
 template <class T>
 void Plan<T>::as_convolution(const Row<const T>& from, const Row<T>& to, T scale) const {
   const std::int64_t size = convolution_->n_;
-  const Memory<T> memory(2 * size);
+  const Scratch<T> memory(2 * size);
   T *const re = memory.get(), *const im = re + size;
   for (std::int64_t j = 0; j < n_; ++j) {
     const std::complex<T> c = chirp_[std::size_t(j)];

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/base/allocator.h>
 #include <plait/base/dtype.h>
 #include <plait/base/pool.h>
 
@@ -95,18 +94,6 @@ void radix_sort(Item* items, Item* scratch, std::int64_t count, KeyOf key_of) {
   }
   if (src != items) std::copy_n(src, count, items);
 }
-
-// Uninitialised memory for a sort, from the caching allocator, because sorts are often repeated.
-template <class T>
-class SortMemory {
- public:
-  explicit SortMemory(std::int64_t count)
-      : storage_(Storage::allocate(std::size_t(count) * sizeof(T))) {}
-  T* get() const { return static_cast<T*>(storage_.data()); }
-
- private:
-  Storage storage_;
-};
 
 // Below this, one thread is faster, because its buckets stay in cache.
 constexpr std::int64_t wide_sort = 1 << 16;

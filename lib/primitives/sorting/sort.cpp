@@ -12,6 +12,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/reduction/order.h"
+#include "primitives/scratch.h"
 #include "primitives/sorting/emit_sort.h"
 #include "primitives/spelling.h"
 #include "radix_sort.h"
@@ -42,12 +43,12 @@ auto key_in(bool descending) {
 template <class Item, class KeyOf>
 void sort_rows(const Item* src, Item* dst, std::int64_t rows, std::int64_t n, const KeyOf& key_of) {
   if (n >= wide_sort && num_threads() > 1 && rows < 2 * num_threads()) {
-    const SortMemory<Item> scratch(n);
+    const Scratch<Item> scratch(n);
     for (std::int64_t row = 0; row < rows; ++row)
       radix_sort_wide(src + row * n, dst + row * n, scratch.get(), n, key_of);
     return;
   }
-  const SortMemory<Item> scratch(rows * n);  // every thread touches one row of it
+  const Scratch<Item> scratch(rows * n);  // every thread touches one row of it
   parallel_for(rows, rows_grain(n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       if (src != dst) std::copy_n(src + row * n, n, dst + row * n);
@@ -67,7 +68,7 @@ template <class T, class Value>
 void sort_pairs(const T* keys, const Value* values, T* sorted_keys, Value* sorted_values,
                 std::int64_t rows, std::int64_t n, bool descending) {
   using Item = Pair<T, Value>;
-  const SortMemory<Item> pairs(rows * n), sorted(rows * n);
+  const Scratch<Item> pairs(rows * n), sorted(rows * n);
   const std::int64_t grain = 16384;
   parallel_for(rows * n, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) pairs.get()[i] = {keys[i], values[i]};
@@ -154,8 +155,8 @@ void permute(const char* src, char* dst, const std::uint32_t* order, std::int64_
 void sort_by_keys(std::span<const View> inputs, const std::vector<Buffer>& sources,
                   const std::vector<View>& targets, std::int64_t num_keys, std::int64_t rows,
                   std::int64_t n, bool descending) {
-  const SortMemory<std::uint32_t> orders(rows * n);  // each thread touches one row of each
-  const SortMemory<Ranked<std::uint64_t>> scratches(2 * rows * n);
+  const Scratch<std::uint32_t> orders(rows * n);  // each thread touches one row of each
+  const Scratch<Ranked<std::uint64_t>> scratches(2 * rows * n);
   parallel_for(rows, rows_grain(n), [&](std::int64_t begin, std::int64_t end) {
     std::uint32_t* const order = orders.get() + begin * n;
     void* const scratch = scratches.get() + 2 * begin * n;
