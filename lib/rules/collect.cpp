@@ -12,13 +12,6 @@ namespace {
 const std::string& no_name = *new const std::string;
 thread_local const std::string* current_axis = nullptr;
 
-std::set<std::string> axes_of(const Jaxpr& program);
-
-void add_axes(const Primitive& primitive, const Params& params, std::set<std::string>& axes) {
-  if (Collect::table().find(primitive)) axes.insert(params.get<std::string>("axis"));
-  for_each_body(params, [&](const Jaxpr& body) { axes.merge(axes_of(body)); });
-}
-
 std::set<std::string> axes_of(const Jaxpr& program) {
   struct NamedAxesOf {
     using Result = std::set<std::string>;
@@ -26,8 +19,11 @@ std::set<std::string> axes_of(const Jaxpr& program) {
   };
   return *program->memo.get(NamedAxesOf{}, [&] {
     std::set<std::string> axes;
-    for (const Equation& equation : program->equations)
-      add_axes(*equation.primitive, equation.params, axes);
+    for (const Equation& equation : program->equations) {
+      if (Collect::table().find(*equation.primitive))
+        axes.insert(equation.params.get<std::string>("axis"));
+      for_each_body(equation.params, [&](const Jaxpr& body) { axes.merge(axes_of(body)); });
+    }
     return axes;
   });
 }
@@ -37,9 +33,10 @@ std::set<std::string> axes_of(const Jaxpr& program) {
 PLAIT_RULE_TABLE(Collect)
 
 bool is_over_axis(const Primitive& primitive, const Params& params, const std::string& axis) {
-  std::set<std::string> axes;
-  add_axes(primitive, params, axes);
-  return axes.count(axis) > 0;
+  if (Collect::table().find(primitive)) return params.get<std::string>("axis") == axis;
+  bool is_over = false;
+  for_each_body(params, [&](const Jaxpr& body) { is_over |= is_over_axis(body, axis); });
+  return is_over;
 }
 bool is_over_axis(const Jaxpr& program, const std::string& axis) {
   return axes_of(program).count(axis) > 0;
