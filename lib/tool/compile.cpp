@@ -71,9 +71,9 @@ int compile(const Arguments& arguments) {
   LinkOptions options;
   options.output = std::filesystem::absolute(output).string();
   options.name = name_of(arguments, output);
-  options.runtime =
-      existing(arguments.value("--runtime", (library_folder() / "libplait_run.a").string()),
-               "install it, or name it with --runtime");
+  options.runtime = existing(
+      arguments.value("--runtime", (library_folder() / "libplait_run.a").string()),
+      "install it (of the wheels: pip install 'plait[compile]'), or name it with --runtime");
   const TemporaryFolder kernels;
   const std::vector<std::string> backends = arguments.values("--with");
   const bool has_kernels = std::count(backends.begin(), backends.end(), "llvm") > 0;
