@@ -38,7 +38,7 @@ _refuse_other_machines()
 
 import numpy as _np
 
-from plait import _names, _plait, _scalars
+from plait import _display, _names, _plait, _scalars
 
 # Lines of the package are not user lines.
 _plait.set_package_folders(
@@ -152,6 +152,8 @@ from plait import (
 )
 
 from plait._stages import disable_jit
+
+_display.set_up()
 
 asarray = numpy.asarray
 remat = checkpoint

@@ -7,9 +7,13 @@ import os
 import platform
 import sys
 
+from plait import _display
+
 
 class Info(dict):
     """The facts, as a dict whose text is one line each."""
+
+    _repr_html_ = _display.info_html
 
     def __repr__(self):
         width = max(len(key) for key in self)

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import inspect
 
-from plait import _plait
+from plait import _display, _plait
 from plait._functions import check_callable, file_path, name_of, plain_text
 from plait._plait import flatten
 from plait._programs import Entry, Program
@@ -29,7 +29,7 @@ def draw(fun, *args, path=None, color="kind", profile=None, title=None):
     or True, which measures one; by default they measure one. Times and backends are those of the compiled steps, by
     line.
 
-    Without a path, the page is returned as text. ValueError for an unknown color, and for a measurement with specs as
+    Without a path, the page is returned as text, which notebooks show. ValueError for an unknown color, and for a measurement with specs as
     arguments; FileError (an OSError) where the path cannot be written.
     """
     if color not in COLORS:
@@ -45,7 +45,7 @@ def draw(fun, *args, path=None, color="kind", profile=None, title=None):
         "profile": profile._data if profile else None,
     }
     if path is None:
-        return _plait.draw_html(jaxpr, options)
+        return _display.Page(_plait.draw_html(jaxpr, options))
     _plait.draw(jaxpr, file_path("draw", path), options)
     return None
 
@@ -121,6 +121,8 @@ def _input_name(names, path):
 
 class Profile:
     """The time of each step of a program: the result of plait.profile. Its text is a table."""
+
+    _repr_html_ = _display.profile_html
 
     def __init__(self, data):
         self._data = data

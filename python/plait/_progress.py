@@ -7,7 +7,7 @@ import atexit
 import os
 import threading
 
-from plait import _plait
+from plait import _display, _plait
 
 __all__ = ["set_progress"]
 
@@ -15,8 +15,8 @@ __all__ = ["set_progress"]
 def set_progress(callback="bar", after=1.0):
     """Sets the receiver of the progress of long work: tracing, compiling, maps in chunks, verifying files.
 
-    By default, work that takes longer than a second is shown on standard error, where that is a terminal: as a bar
-    where the package rich is installed ("bar"), else as one line ("line"). None silences it. A function is called as
+    By default, work that takes longer than a second is shown: in a notebook as a bar below the cell, and on standard
+    error, where that is a terminal, as a bar where the package rich is installed ("bar"), else as one line ("line"). None silences it. A function is called as
     callback(what, done, total, seconds, is_last), at most ten times a second and once at the end, for work that takes
     longer than after seconds; total is None where it is not known. Its exceptions are reported like those of a
     finalizer, and the work continues.
@@ -26,8 +26,9 @@ def set_progress(callback="bar", after=1.0):
     if callback is None or callable(callback):
         _plait.set_progress(callback, float(after))
     elif isinstance(callback, str) and callback in ("bar", "line"):
-        is_bar = callback == "bar" and os.isatty(2)
-        _plait.set_progress(_Bars(), float(after)) if is_bar else _plait.reset_progress()
+        bars = _display.NotebookBars if _display.is_notebook() else _Bars if os.isatty(2) else None
+        is_bar = callback == "bar" and bars
+        _plait.set_progress(bars(), float(after)) if is_bar else _plait.reset_progress()
     else:
         _plait.fail(
             "DtypeError",
@@ -78,6 +79,6 @@ class _Bars:
         return True
 
 
-if os.isatty(2):
+if os.isatty(2) or _display.is_notebook():
     set_progress()
     atexit.register(_plait.reset_progress)  # work of other threads may outlive Python

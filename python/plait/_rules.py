@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from plait import _plait
+from plait import _display, _plait
 
 # The rule kinds of the matrix. A primitive that is not linear needs no transpose rule, and a basic one has no
 # decomposition.
@@ -23,6 +23,8 @@ KIND_OF = {
 
 class RuleTable(list):
     """Rows (name, state, file, line); its text is a table."""
+
+    _repr_html_ = _display.rules_html
 
     def __repr__(self):
         width = max((len(row[0]) for row in self), default=0)

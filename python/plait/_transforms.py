@@ -53,6 +53,12 @@ class ClosedJaxpr:
     def __repr__(self):
         return str(self.jaxpr)
 
+    def _repr_html_(self):
+        return self.jaxpr._repr_html_()
+
+    def _repr_svg_(self):
+        return self.jaxpr._repr_svg_()
+
 
 def make_jaxpr(fun, static_argnums=(), *, return_shape=False, constraints=()):
     """A function that returns the jaxpr of fun for arguments: arrays, shapes with dtypes, or specs.

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as _np
 
-from plait import _plait
+from plait import _names, _plait
 from plait import numpy as _numpy
 from plait.numpy import finfo, iinfo, isdtype, promote_types
 
@@ -42,7 +42,8 @@ def _is_dtype(value):
     return isinstance(value, (type, str, _np.dtype))
 
 
+_missing = _names.missing(__name__, globals(), ["bfloat16"])
+
+
 def __getattr__(name):
-    if name == "bfloat16":
-        return _numpy.bfloat16
-    raise AttributeError(f"module 'plait.dtypes' has no attribute {name!r}")
+    return _numpy.bfloat16 if name == "bfloat16" else _missing(name)

@@ -5,9 +5,10 @@ SPDX-License-Identifier: Apache-2.0
 
 import math as _math
 
-from plait import _plait
+from plait import _names, _plait
 
 __all__ = ["ravel_pytree"]
+__getattr__ = _names.missing(__name__, globals())
 
 
 def ravel_pytree(pytree):

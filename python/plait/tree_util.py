@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 # ruff: noqa: F401
+from plait import _names
 from plait._tree_nodes import (
     KeyEntry,
     KeyPath,
@@ -44,3 +45,4 @@ from plait.tree import (
 )
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
+__getattr__ = _names.missing(__name__, globals())
