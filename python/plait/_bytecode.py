@@ -30,6 +30,7 @@ TRACED = frozenset([Mark("traced")])  # an array of plait
 MARKS = UNKNOWN | PLAIN | TRACED
 MOST_PASSES = 12
 MOST_ITEMS = 4096
+MOST_NESTED = 1000  # interpretations; beyond, a function that a frame makes is followed once, whatever its arguments
 
 STOPS = {
     "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
@@ -64,8 +65,14 @@ class Frame:
     def __init__(self, reader, code, node, outer):
         self.reader, self.code, self.node, self.outer = reader, code, node, outer
         self.variables, self.stack, self.at_jumps = {}, [], {}
-        self.result, self.names, self.nested = NOTHING, (), {}
+        self.result, self.names = NOTHING, ()
+        # Interpretations of functions that it makes, by code and arguments: of this pass, and of the one before.
+        self.nested, self.former = {}, {}
         self.changed = False
+        self.traced, self.loaded = (
+            None,
+            {},
+        )  # in the last run: what unknown arguments are, and see load
         self.given = set()  # code of functions that the frame passes to plait
 
     @property
@@ -74,13 +81,14 @@ class Frame:
 
     def run(self, args, names=()):
         traced, self.reader.gives_traced = self.reader.gives_traced, False
+        self.traced, self.loaded = traced, {}
         self.bind(args, names, TRACED if traced else UNKNOWN)
         if self.outer is None and args is None:
             self.reader.bind_defaults(self)
         for _ in range(MOST_PASSES):
             self.changed = False
             self.stack, dead = [], False
-            self.nested = {code: {} for code in self.nested}
+            self.former, self.nested = self.nested, {code: {} for code in self.nested}
             for instruction in instructions(self.code):
                 known = self.at_jumps.get(instruction.offset)
                 if dead:
@@ -134,17 +142,33 @@ class Frame:
         frames = self.nested.setdefault(code, {})
         args = None if args is None else [arg or UNKNOWN for arg in args]
         key = None if args is None else (*args, names)
-        if key not in frames:
-            if len(frames) > 64:
-                for arg in args or ():
+        if key in frames:
+            return frames[key].result
+        frame = self.former.get(code, {}).get(key)
+        if frame is None and args is not None:
+            if len(frames) > 64 or self.reader.num_nested > MOST_NESTED:
+                for arg in args:
                     self.reader.use(arg)
-                return UNKNOWN
-            frames[key] = NOTHING
-            if args is None and self.reader.gives_traced:
-                self.given.add(code)
-            self.reader.gives_traced = args is None and code in self.given
-            frames[key] = Frame(self.reader, code, None, self).run(args, names)
-        return frames[key]
+                return self.call_nested(code, None) | UNKNOWN
+        if frame is None:
+            self.reader.num_nested += 1
+            frame = Frame(self.reader, code, None, self)
+        frames[key] = frame
+        if args is None and self.reader.gives_traced:
+            self.given.add(code)
+        traced = args is None and code in self.given
+        if frame.is_current(traced):
+            return frame.result
+        self.reader.gives_traced = traced
+        return frame.run(args, names)
+
+    def is_current(self, traced):
+        """Whether another run would find what the last one did. Without this, a function in a function in a function
+        would run as often as all around it together."""
+        if self.traced is not traced:
+            return False
+        # All are loaded: the enclosing frame depends on them too.
+        return all([self.outer.load(name) == value for name, value in self.loaded.items()])
 
     # --- Variables and the stack ----------------------------------------------------------------
 
@@ -172,7 +196,9 @@ class Frame:
             return self.variables[name]
         if name in self.code.co_freevars:
             if self.outer is not None:
-                return self.outer.load(name)
+                value = self.outer.load(name)
+                self.loaded.setdefault(name, value)
+                return value
             return self.reader.cell(self.node, name)
         return NOTHING
 

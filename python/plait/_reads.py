@@ -132,6 +132,7 @@ class Reader:
         self.plain = set()  # parameters of the jitted function that are not traced
         self.gives_traced = False  # the next function that is followed gets arrays of the trace
         self.frames, self.depth, self.postponed = {}, 0, []
+        self.num_nested = 0  # interpretations of functions that followed ones make
 
     # --- Places ---------------------------------------------------------------------------------
 

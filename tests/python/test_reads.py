@@ -14,6 +14,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
+from plait import _bytecode, _reads
 
 
 def follows(function, *changes):
@@ -542,3 +543,37 @@ def test_what_code_of_a_library_is_given_is_compared_as_a_whole(monkeypatch):
         lambda: setattr(layer, "unnamed" + "_here", 5.0),
         lambda: setattr(library, "apply", lambda layer, x: x),
     )
+
+
+def test_functions_in_functions_are_followed_a_bounded_number_of_times():
+    """Each holds the next one and calls it in a loop, with what it has stored; each reads what is changed last."""
+    depth, scale = 12, [2.0]
+    lines = [f"{'  ' * i}def f{i}(x{i}):" for i in range(depth)]
+    lines.append("  " * depth + "return x0 * scale[0]")
+    for i in range(depth - 1, 0, -1):
+        lines += [
+            "  " * i + line
+            for line in (f"y{i} = x{i - 1}", f"for _ in (0, 1): y{i} = f{i}(f{i}(y{i}))", f"return y{i}")
+        ]  # fmt: skip
+    names = {"scale": scale, "__name__": __name__}
+    exec("\n".join(lines), names)
+    reader = _reads.Reader({})
+    reader.start(names["f0"])
+    assert reader.num_nested <= 3 * _bytecode.MOST_NESTED
+    assert any(kind == _reads.VALUE and expected == 2.0 for _, kind, expected in reader.guards)
+
+
+def test_a_closure_reads_a_variable_that_its_maker_stores_later():
+    numbers = [3.0]
+
+    def f(x):
+        def inner(y):
+            return y * factor
+
+        factor = numbers[0]
+        for _ in range(2):
+            x = inner(x)
+            factor = numbers[0] + 1.0
+        return x
+
+    follows(f, lambda: numbers.__setitem__(0, 5.0))
