@@ -27,7 +27,7 @@ def _escaped(text):
 
 
 def _preformatted(text):
-    return f'<pre style="line-height:1.35;margin:0">{text}</pre>'
+    return f'<pre style="font-family:monospace;line-height:1.35;margin:0">{text}</pre>'
 
 
 def _table(rows, head=(), caption=""):

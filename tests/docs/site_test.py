@@ -8,7 +8,9 @@ SPDX-License-Identifier: Apache-2.0
 
 import html
 import html.parser
+import operator
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +82,26 @@ def test_lessons_and_tables_of_names_are_there(source):
     index = (pages / "index.md").read_text()
     for page in (ROOT / "docs").glob("*.md"):
         assert f"\n{page.stem}\n" in index, page
+
+
+def test_names_of_the_migration_tables_exist():
+    text = (ROOT / "docs" / "coming_from.md").read_text()
+    table = text[text.index("### Names of PyTorch") :]
+    modules = {
+        "jnp": plait.numpy,
+        "lax": plait.lax,
+        "nn": plait.nn,
+        "random": plait.random,
+        "optim": plait.optim,
+    }
+    rows = re.findall(r"^\| .+ \| (.+) \|$", table, re.M)[2:]
+    names = [
+        name for row in rows for name in re.findall(r"`((?:jnp|lax|nn|random|optim)\.[\w.]+)`", row)
+    ]
+    assert len(names) > 60
+    for name in names:
+        prefix, _, rest = name.partition(".")
+        operator.attrgetter(rest)(modules[prefix])
 
 
 # --- The site that ./dev docs made ------------------------------------------------------------------
