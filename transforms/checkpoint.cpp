@@ -10,6 +10,7 @@
 // first runs the equations that do not depend on tangents: that is the rematerialisation.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
+#include <plait/trace/data_sizes.h>
 #include <plait/trace/sizes.h>
 #include <plait/transforms/applied.h>
 #include <plait/transforms/jvp_interpreter.h>
@@ -198,9 +199,16 @@ static const auto checkpoint_def =
 
 Arrays flat::checkpoint(const Function& function, std::span<const Array> inputs,
                         const Callable& policy, const std::string& name) {
-  const Traced traced = make_jaxpr(function, avals_of(inputs), "checkpoint");
-  return bind(checkpoint_p, concatenate(inputs, traced.captured),
-              with_body({{"name", name}, {"policy", policy}}, traced.jaxpr));
+  Traced traced;
+  std::shared_ptr<const DataSizedOutputs> data_sized;
+  {
+    const DataSizedScope from_data;
+    traced = make_jaxpr(function, avals_of(inputs), "checkpoint");
+    data_sized = from_data.outputs();
+  }
+  Arrays results = bind(checkpoint_p, concatenate(inputs, traced.captured),
+                        with_body({{"name", name}, {"policy", policy}}, traced.jaxpr));
+  return cut_to_sizes(data_sized.get(), std::move(results), "checkpoint");
 }
 
 // --- Policies ------------------------------------------------------------------------------------

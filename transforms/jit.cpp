@@ -8,6 +8,7 @@
 #include <plait/base/error.h>
 #include <plait/primitives/primitives.h>
 #include <plait/trace/concrete.h>
+#include <plait/trace/data_sizes.h>
 #include <plait/trace/devices.h>
 #include <plait/trace/run_into.h>
 #include <plait/transforms/api.h>
@@ -69,12 +70,17 @@ Arrays flat::call(const Jaxpr& body, std::span<const Array> inputs,
 
 Arrays flat::Jit::call(const Entry& entry, std::span<const Array> inputs) {
   const Arrays& captured = entry.traced.captured;
-  if (captured.empty()) return bind(call_p, inputs, entry.params);
-  return bind(call_p, with_captured(inputs, captured), entry.params);
+  Arrays results = captured.empty() ? bind(call_p, inputs, entry.params)
+                                    : bind(call_p, with_captured(inputs, captured), entry.params);
+  return cut_to_sizes(entry.data_sized.get(), std::move(results), "jit");
 }
 
 void flat::Jit::run_into(const Entry& entry, std::span<const Array> inputs,
                          std::span<Array> outputs) const {
+  if (entry.data_sized)
+    throw ShapeError(
+        "run_into: a result of `" + state_->name + "` has a size that depends on values",
+        "call the function, which makes arrays of the sizes that result");
   const Arrays& captured = entry.traced.captured;
   const Jaxpr program = open_body(entry.params);
   if (captured.empty()) return plait::run_into(program, inputs, outputs, state_->name);
@@ -128,7 +134,9 @@ std::shared_ptr<flat::Jit::Entry> flat::Jit::State::trace(
     const auto traced = [&](std::span<const Array> tracers) {
       return function(made->arguments, tracers, made->result);
     };
+    const DataSizedScope from_data;
     made->traced = make_jaxpr(traced, made->avals, "jit");
+    made->data_sized = from_data.outputs();
   }
   made->params = with_body({{"name", name}}, made->traced.jaxpr);
   return made;

@@ -7,6 +7,7 @@
 #include <plait/primitives/primitives.h>
 #include <plait/rules/collect.h>
 #include <plait/rules/interpret.h>
+#include <plait/trace/data_sizes.h>
 #include <plait/trace/named_axes.h>
 #include <plait/transforms/transforms.h>
 
@@ -168,6 +169,14 @@ Arrays vmap_chunks(const Function& function, std::span<const Array> inputs,
   return results;
 }
 
+// The function as one equation, in whose program sizes may depend on the values of an example.
+Arrays as_call(const Function& function, std::span<const Array> inputs) {
+  const Traced traced = make_jaxpr(function, avals_of(inputs), "vmap");
+  Arrays operands(inputs.begin(), inputs.end());
+  operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());
+  return flat::call(traced.jaxpr, operands);
+}
+
 }  // namespace
 
 Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
@@ -216,7 +225,14 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
     const NamedAxis axis{options.axis_name, *size};
     std::optional<NamedAxisScope> inside;
     if (!axis.name.empty()) inside.emplace(axis);
-    outputs = function(arguments);
+    bool is_run = false;
+    try {
+      outputs = function(arguments);
+      is_run = true;
+    } catch (...) {
+      if (!sizes_differed(trace)) throw;
+    }
+    if (!is_run) outputs = as_call(function, arguments);
   }
   std::vector<std::optional<int>> out_dims =
       options.out_dims ? options.out_dims(outputs.size())

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "ir/splice.h"
+#include "trace/size_scope.h"
 
 namespace plait {
 namespace {
@@ -143,6 +144,7 @@ SizeScope::SizeScope(std::span<const Dim> sizes) : previous_(scope.size()) {
   scope.insert(scope.end(), sizes.begin(), sizes.end());
 }
 SizeScope::~SizeScope() { scope.resize(previous_); }
+void add_to_size_scope(Dim size) { scope.push_back(size); }
 
 Dim fresh_size(Dim size, std::span<const Dim> taken) {
   std::string name(size.name());

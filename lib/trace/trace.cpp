@@ -5,6 +5,7 @@
 #include "trace/usable.h"
 
 #include <plait/base/progress.h>
+#include <plait/trace/data_sizes.h>
 #include <plait/trace/donated.h>
 #include <plait/trace/sizes.h>
 #include <plait/trace/suspended.h>
@@ -276,9 +277,10 @@ Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::s
   }
   SizeScope size_scope(bound);
   TraceScope scope(&trace);
+  DataSizes from_data(trace);
   ProgressScope progress("tracing, equation", 0);
   Arrays outputs = function(arguments);
-  return trace.close(outputs, std::move(sizes));
+  return from_data.close(outputs, std::move(sizes));
 }
 
 Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs,

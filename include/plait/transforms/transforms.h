@@ -14,6 +14,7 @@
 namespace plait {
 
 extern const Primitive call_p, checkpoint_p;
+struct DataSizedOutputs;  // trace/data_sizes.h
 
 }  // namespace plait
 
@@ -216,6 +217,7 @@ class Jit {
     Traced traced;
     Params params;
     TreeDef result;
+    std::shared_ptr<const DataSizedOutputs> data_sized;  // null: no output is of such sizes
   };
   using EntryPointer = std::shared_ptr<const Entry>;
   // A function of the leaves of such arguments that says the structure of what its outputs are the

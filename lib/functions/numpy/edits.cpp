@@ -201,8 +201,8 @@ namespace {
              "The elements in order and over again under a shape; zeros if there are none.",
              &numpy::resize),
     function("numpy", "extract(condition, arr, *, size=None, fill_value=0)",
-             "The elements of arr in a row where the condition is true. TracerError under jit "
-             "without size.",
+             "The elements of arr in a row where the condition is true. With size so many, filled "
+             "up with fill_value.",
              &numpy::extract),
     function("numpy", "diag_indices(n, ndim=2)",
              "The indices of the main diagonal of an array of ndim axes of size n, int32.",

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/numpy_edits.h>
 #include <plait/primitives/narrow.h>
+#include <plait/trace/data_sizes.h>
 
 #include "functions/functions.h"
+#include "functions/numpy/runs.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -104,36 +106,40 @@ Array numpy::take_along_axis(Operand arr, Operand indices, std::optional<int> ax
 
 namespace {
 
-// The number of true elements of a mask: given, or known now.
-Dim count_of(const Array& mask, std::optional<Dim> size, std::string_view function) {
-  if (size) return *size;
-  if (!mask.known_buffer())
-    throw TracerError(std::string(function) +
-                          ": the shape of the result depends on values, which are not known while "
-                          "the function is traced",
-                      "say how many elements with size=, use where(condition, x, y), which keeps "
-                      "the shape, or keep this code outside");
-  return Dim(numpy::count_nonzero(mask).item<std::int64_t>());
-}
-
-// The positions of true elements of a row, as int32, and which of them are real when there are
-// fewer than size.
+// The positions of true elements of a row, as the default integer: so many as size says, of which
+// some may not be real, or all there are. Then their number may be a size from data, and others
+// that belong to them are computed for room of them.
 struct Places {
-  Array index, is_real;
+  Array index, is_real;  // is_real: only where a size is given
+  Dim count, room;
+
+  // The part of values that belongs to them.
+  Array of(const Array& values) const { return room == count ? values : part(values, 0, 0, count); }
 };
-Places places_of(const Array& mask, Dim size) {
+Places places_of(const Array& mask, std::optional<Dim> size, std::string_view function) {
+  Places places;
+  const Dim n = mask.shape(0);
+  if (size) {
+    places.count = places.room = *size;
+  } else {
+    const Array count = lax::convert_element_type(numpy::count_nonzero(mask), DType::int32);
+    places.count = size_from_data(count, n, function);
+    places.room = count.known_buffer() ? places.count : n;
+  }
   const Array running = lax::cumsum(astype(mask, default_int), 0);
   // Each true element goes to the position that its count gives; the others are dropped.
   const Array target =
       lax::select(mask, lax::sub(running, constant(1, running)),
-                  lax::broadcast_in_dim(number_of(size, default_int), mask.shape(), {}));
+                  lax::broadcast_in_dim(number_of(places.room, default_int), mask.shape(), {}));
   const Array index =
-      lax::scatter(lax::full({size}, 0, default_int), as_rows(target), counting(mask.shape(0)),
+      lax::scatter(lax::full({places.room}, 0, default_int), as_rows(target), counting(n),
                    {{0}, {0}, 0}, lax::ScatterKind::set, {GatherScatterMode::fill, true, false});
-  const Array total = mask.shape(0) == Dim(0)
-                          ? Array::literal(0, default_int)
-                          : lax::reduce_sum(astype(mask, default_int), std::vector<int>{0});
-  return {index, lax::lt(counting(size), total)};
+  places.index = places.of(index);
+  if (!size) return places;
+  const Array total = n == Dim(0) ? Array::literal(0, default_int)
+                                  : lax::reduce_sum(astype(mask, default_int), std::vector<int>{0});
+  places.is_real = lax::lt(counting(*size), total);
+  return places;
 }
 
 Array filled_up(const Array& values, const Array& is_real, double fill_value) {
@@ -147,7 +153,7 @@ std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fil
     throw ValueError("nonzero: an array without axes has no indices",
                      "give nonzero(atleast_1d(a)), or ask the value itself");
   const Array x = a, mask = raveled(truth(x));
-  const Places places = places_of(mask, count_of(mask, size, "nonzero"));
+  const Places places = places_of(mask, size, "nonzero");
   std::vector<Array> result = unravel_index(places.index, x.shape());
   if (size)
     for (Array& index : result) index = filled_up(index, places.is_real, fill_value);
@@ -170,7 +176,7 @@ Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,
     throw ShapeError("compress: a condition of shape (" + mask.shape().to_string() +
                          ") for an axis of size " + x.shape(dim).to_string(),
                      "give a vector of at most that size");
-  const Places places = places_of(mask, count_of(mask, size, "compress"));
+  const Places places = places_of(mask, size, "compress");
   const Array taken = take(x, places.index, dim, "fill");
   if (!size) return taken;
   const Array is_real = lax::broadcast_in_dim(places.is_real, taken.shape(), std::vector<int>{dim});
@@ -224,24 +230,29 @@ Array numpy::choose(Operand a, Operands choices) {
 
 // --- Sets ----------------------------------------------------------------------------------------
 
+Array functions::shifted_by_one(const Array& rows) {
+  std::vector<lax::Padding> padding(rows.ndim());
+  padding[0] = {1, -1, 0};
+  return lax::pad(rows, constant(0, rows), padding);
+}
+Array functions::starts_of_runs(const Array& differs) {
+  const Array place = counting(differs.shape(0));
+  return lax::bitwise_or(differs, lax::eq(place, filled(0, place)));
+}
+
 numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> size,
                                 std::optional<double> fill_value) {
   const Array row = raveled(x);
   const Dim n = row.shape(0);
   const Arrays sorted = lax::sort(Operands{row, counting(n)}, 0, true, 1);
   const Array &values = sorted[0], &order = sorted[1];
-  // A sorted element is the first of its kind when it differs from its predecessor.
-  Array is_first = lax::full({n}, 1, DType::bool_);
-  if (!(n == Dim(0))) {
-    const Array before = part(values, 0, 0, n - 1), after = part(values, 0, 1, n);
-    Array differs = lax::ne(after, before);
-    if (equal_nan && is_inexact(values.dtype()))
-      differs = lax::bitwise_and(differs,
-                                 lax::bitwise_or(lax::eq(after, after), lax::eq(before, before)));
-    is_first = lax::concatenate({lax::full({1}, 1, DType::bool_), differs}, 0);
-  }
-  const Dim count = count_of(is_first, size, "unique");
-  const Places places = places_of(is_first, count);
+  const Array before = shifted_by_one(values);
+  Array differs = lax::ne(values, before);
+  if (equal_nan && is_inexact(values.dtype()))
+    differs = lax::bitwise_and(differs,
+                               lax::bitwise_or(lax::eq(values, values), lax::eq(before, before)));
+  const Array is_first = starts_of_runs(differs);
+  const Places places = places_of(is_first, size, "unique");
   const Array kind =
       lax::sub(lax::cumsum(astype(is_first, default_int), 0), Array::literal(1, default_int));
   Unique result;
@@ -252,7 +263,7 @@ numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> si
       lax::reshape(lax::scatter(lax::full({n}, 0, default_int), as_rows(order), kind, {{0}, {0}, 0},
                                 lax::ScatterKind::set, {GatherScatterMode::promise, true, false}),
                    x.shape());
-  result.counts = bincount(kind, {}, 0, count);
+  result.counts = places.of(bincount(kind, {}, 0, places.room));
   return result;
 }
 Array numpy::unique(Operand ar, bool equal_nan, std::optional<Dim> size,
@@ -347,14 +358,15 @@ Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double>
         "mode is as in take.",
         &numpy::take_along_axis),
     function("numpy", "compress(condition, a, axis=None, *, size=None, fill_value=0, out=None!)",
-             "Elements along an axis where the condition, a vector, is true. Without size their "
-             "number must be known.",
+             "Elements along an axis where the condition, a vector, is true. With size so many, "
+             "filled up with fill_value.",
              &numpy::compress),
     function("numpy", "select(condlist, choicelist, default=0)",
              "The choice of the first condition that is true, or the default.", &numpy::select),
     function("numpy", "nonzero(a, *, size=None, fill_value=0)",
-             "The indices of elements that are not 0, an array for each axis, int32. TracerError "
-             "under jit without size.",
+             "The indices of elements that are not 0, an array for each axis, int32. With size so "
+             "many, filled up with fill_value; under jit without it their number, a size of the "
+             "program, depends on the values.",
              &numpy::nonzero),
     function("numpy", "flatnonzero(a, *, size=None, fill_value=0)",
              "nonzero of the elements in a row.", &numpy::flatnonzero),
@@ -367,7 +379,7 @@ Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double>
         "Distinct elements in order; with the index of the first of each, the place of each "
         "element among them, how many of "
         "each. With an axis distinct slices along it. NaN are one kind unless equal_nan is False. "
-        "TracerError under jit without size.",
+        "size is as in nonzero.",
         &unique_of),
     function("numpy", "unique_all(x, *, size=None, fill_value=None)",
              "(values, indices, inverse_indices, counts) of unique, where NaN are distinct.",

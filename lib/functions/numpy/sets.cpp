@@ -8,6 +8,7 @@
 #include <plait/functions/subscript.h>
 
 #include "functions/functions.h"
+#include "functions/numpy/runs.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -23,9 +24,6 @@ struct Runs {
   Dim n1;
 };
 
-Array starts_of_runs(const Array& differs) {
-  return lax::concatenate({lax::full({1}, 1, DType::bool_), differs}, 0);
-}
 Array numbers_of_runs(const Array& is_first) {
   return lax::sub(lax::cumsum(astype(is_first, default_int), 0), Array::literal(1, default_int));
 }
@@ -36,9 +34,7 @@ Runs runs_of(std::string_view function, const Array& ar1, const Array& ar2) {
   const Dim n1 = x[0].shape(0), n = n1 + x[1].shape(0);
   const Arrays sorted = lax::sort(Operands{lax::concatenate(x, 0), counting(n)}, 0, true, 1);
   const Array& values = sorted[0];
-  const Array is_first =
-      n == Dim(0) ? lax::full({0}, 1, DType::bool_)
-                  : starts_of_runs(lax::ne(part(values, 0, 1, n), part(values, 0, 0, n - 1)));
+  const Array is_first = starts_of_runs(lax::ne(values, shifted_by_one(values)));
   return {values, sorted[1], is_first, numbers_of_runs(is_first), n1};
 }
 
@@ -158,7 +154,7 @@ numpy::Unique numpy::unique_slices(Operand ar, int axis, std::optional<Dim> size
   keys.push_back(counting(n));
   const Array order = lax::sort(Operands(keys), 0, true, int(keys.size()) - 1).back();
   const Array sorted = take(rows, order, 0, "clip");
-  const Array differs = any(lax::ne(part(sorted, 0, 1, n), part(sorted, 0, 0, n - 1)), 1);
+  const Array differs = any(lax::ne(sorted, shifted_by_one(sorted)), 1);
   const Array is_first = starts_of_runs(differs), run = numbers_of_runs(is_first);
   const Chosen found = chosen(order, is_first, size, {});
   Unique result;
@@ -188,13 +184,12 @@ Argument intersect1d_of(Operand ar1, Operand ar2, bool return_indices, std::opti
 
 [[maybe_unused]] const FunctionInfo* const set_functions[] = {
     function("numpy", "union1d(ar1, ar2, *, size=None, fill_value=None)",
-             "The distinct elements of either array, in order. TracerError under jit without size; "
-             "with it so many, filled up with fill_value or the first.",
+             "The distinct elements of either array, in order. With size so many, filled up with "
+             "fill_value or the first.",
              &numpy::union1d),
     function("numpy", "setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=0)",
              "The distinct elements of ar1 that are not in ar2, in order, or with assume_unique in "
-             "that of ar1. With size so many, filled up with fill_value; TracerError under jit "
-             "without it.",
+             "that of ar1. With size so many, filled up with fill_value.",
              &numpy::setdiff1d),
     function("numpy", "setxor1d(ar1, ar2, assume_unique=False!, *, size=None, fill_value=None)",
              "The distinct elements of one array that are not in the other, in order. size and "

@@ -5,6 +5,7 @@
 #include <plait/primitives/narrow.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "functions/functions.h"
 #include "functions/numpy/subscript_plan.h"
@@ -261,10 +262,11 @@ Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOpti
   const Array cut = cut_ranges(operand, plan);
   if (!plan.has_arrays) return lax::reshape(cut, result_shape(plan, nullptr, cut));
   const IndexArrays rows = make_index_arrays(cut, plan);
+  const GatherScatterMode mode = options.fill_value ? GatherScatterMode::fill
+                                 : plan.are_inside  ? GatherScatterMode::promise
+                                                    : GatherScatterMode::check;
   Array result = lax::gather(cut, rows.indices, rows.dimensions, rows.slice_sizes,
-                             options.mode.value_or(options.fill_value ? GatherScatterMode::fill
-                                                                      : GatherScatterMode::check),
-                             options.fill_value);
+                             options.mode.value_or(mode), options.fill_value);
   if (const int after = kept_before(plan, rows); after > 0 && rows.batch.rank() > 0)
     result = lax::transpose(result, moved_axes(result.ndim(), rows.batch.rank(), after, false));
   return lax::reshape(result, result_shape(plan, &rows, cut));
@@ -279,11 +281,29 @@ Array yielding_to(const Array& operand, const Array& values) {
                       is_complex(operand.dtype()) == is_complex(both.dtype);
   return yields ? narrowed(operand, both.dtype, "x.at[...]") : operand;
 }
+
+// The update by a mask of leading axes, if its values are not known, of values that are the same
+// for all its places: no size depends on the mask then.
+std::optional<Array> update_where(const Array& operand, const Subscripts& subscripts,
+                                  const Array& values, UpdateKind kind) {
+  const auto* mask = subscripts.size() == 1 ? std::get_if<Array>(&subscripts[0]) : nullptr;
+  if (!mask || mask->dtype() != DType::bool_ || mask->known_buffer() ||
+      values.ndim() > operand.ndim() - mask->ndim() ||
+      !std::equal(mask->shape().begin(), mask->shape().end(), operand.shape().begin()))
+    return std::nullopt;
+  std::vector<int> axes(std::size_t(mask->ndim()));
+  std::iota(axes.begin(), axes.end(), 0);
+  const Array chosen = lax::broadcast_in_dim(*mask, operand.shape(), axes);
+  const Array updated = combine(kind, operand, fit_values(values, operand.shape(), operand));
+  return lax::select(chosen, updated, operand);
+}
 }  // namespace
 
 Array update_item(Operand array, const Subscripts& subscripts, Operand values, UpdateKind kind,
                   const SubscriptOptions& options) {
   Array operand = yielding_to(array, values);
+  if (std::optional<Array> updated = update_where(operand, subscripts, values, kind))
+    return *updated;
   if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted)) {
     const Array updated = update_item(operand, lifted, values, kind, options);
     return lax::reshape(updated, Shape(updated.shape().begin() + 1, updated.shape().end()));
@@ -309,8 +329,11 @@ Array update_item(Operand array, const Subscripts& subscripts, Operand values, U
                                    : kind == UpdateKind::multiply ? ScatterKind::mul
                                    : kind == UpdateKind::min      ? ScatterKind::min
                                                                   : ScatterKind::max;
-  const ScatterOptions scatter_options{options.mode.value_or(GatherScatterMode::check),
-                                       options.unique_indices, options.indices_are_sorted};
+  const bool are_inside =
+      plan.has_arrays && plan.are_inside;  // of masks, and name no element twice
+  const ScatterOptions scatter_options{
+      options.mode.value_or(are_inside ? GatherScatterMode::promise : GatherScatterMode::check),
+      options.unique_indices || are_inside, options.indices_are_sorted};
   const bool no_ranges = std::none_of(plan.cuts.begin(), plan.cuts.end(), [](const AxisCut& cut) {
     return cut.kind == AxisCut::Kind::range;
   });

@@ -63,11 +63,7 @@ AxisCut cut_integer(Dim index, std::size_t axis, const Array& operand, Outside o
 // The positions of true elements, as one array of integers for each axis.
 Arrays positions(const Array& mask) {
   std::optional<Buffer> known = mask.known_buffer();
-  if (!known)
-    throw TracerError("a boolean array of type " + mask.aval().to_string() +
-                          " as an index needs its values, which a trace does not know: the shape "
-                          "of the result depends on them",
-                      "use where(mask, x, other), or index outside the transform");
+  if (!known) return numpy::nonzero(mask);
   const Buffer values = known->on_host().dense();
   const Sizes64& shape = values.shape();
   std::vector<std::vector<std::int64_t>> places(shape.size());
@@ -130,6 +126,7 @@ Plan make_plan(const Array& operand, const Subscripts& subscripts, Outside outsi
     } else if (const auto* index = std::get_if<Dim>(&entry)) {
       AxisCut cut = cut_integer(*index, axis, operand, outside);
       plan.has_arrays |= cut.kind == AxisCut::Kind::array;
+      plan.are_inside = false;
       add(std::move(cut));
     } else {
       const Array& array = std::get<Array>(entry);
@@ -145,6 +142,7 @@ Plan make_plan(const Array& operand, const Subscripts& subscripts, Outside outsi
         for (Array& places : positions(array))
           add({AxisCut::Kind::array, 0, 0, 1, std::move(places)});
       } else if (is_integer(array.dtype())) {
+        plan.are_inside = false;
         add({AxisCut::Kind::array, 0, 0, 1, array});
       } else {
         throw DtypeError("an index array has dtype " + std::string(name_of(array.dtype())),
@@ -165,13 +163,17 @@ bool lift_scalar_mask(Array& operand, Subscripts& subscripts) {
   for (Subscript& entry : subscripts) {
     if (!is_scalar_mask(entry)) continue;
     const auto* mask = std::get_if<Array>(&entry);
-    const std::optional<Buffer> known = mask->known_buffer();
-    if (!known) positions(*mask);  // throws
-    Buffer places = Buffer::empty(DType::int64, {mask->item<bool>() ? 1 : 0});
-    if (places.bytes() > 0) *static_cast<std::int64_t*>(places.mutable_data()) = 0;
+    Array selected;
+    if (mask->known_buffer()) {
+      Buffer places = Buffer::empty(DType::int64, {mask->item<bool>() ? 1 : 0});
+      if (places.bytes() > 0) *static_cast<std::int64_t*>(places.mutable_data()) = 0;
+      places.set_free(true);
+      selected = Array(places);
+    } else {
+      selected = lax::reshape(*mask, {1});
+    }
     subscripts.erase(subscripts.begin() + (&entry - subscripts.data()));
-    places.set_free(true);
-    subscripts.insert(subscripts.begin(), Array(places));
+    subscripts.insert(subscripts.begin(), selected);
     Shape shape{1};
     for (Dim dim : operand.shape()) shape.push_back(dim);
     operand = lax::reshape(operand, shape);

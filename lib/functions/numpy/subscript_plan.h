@@ -19,13 +19,14 @@ struct Plan {
   std::vector<AxisCut> cuts;  // one for each axis of the operand
   std::vector<int> order;     // axis numbers, or -1 for a new axis
   bool has_arrays = false;
+  bool are_inside = true;  // whether the indices are known to be within bounds
 };
 
 // How an integer out of range is handled: as an IndexError, or as an index array, according to its
 // mode.
 enum class Outside { error, index };
-// IndexError for a subscript that does not fit the operand, TracerError for a boolean array whose
-// values are not known.
+// IndexError for a subscript that does not fit the operand. Where the values of a boolean array are
+// not known, the number of its true elements is a size from data.
 Plan make_plan(const Array& operand, const Subscripts& subscripts, Outside outside);
 
 // Whether it is True or False.

@@ -194,23 +194,26 @@ def _positions(what, obj, size):
 def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     """arr without its elements (or rows along an axis) at obj: an index, several, a slice or a mask of bools.
 
-    Indices may be traced where it is one, or where assume_unique_indices says that they differ, for otherwise the size
-    of the result depends on them.
+    Under jit the size of the result depends on a traced mask, or on traced indices unless it is one, or
+    assume_unique_indices says that they differ.
     """
     from plait import numpy
 
     array, axis = _along("delete", arr, axis)
     size = array.shape[axis]
+    if (
+        isinstance(obj, _plait.Array)
+        and obj.dtype == bool
+        and obj.shape == (size,)
+        and _known(obj) is None
+    ):
+        return numpy.compress(~obj, array, axis)
     index = _positions("delete", obj, size)
     if isinstance(index, _np.ndarray):
         kept = _np.delete(_np.arange(size), index)
         return numpy.take(array, kept.astype(_np.int32), axis)
     if index.ndim and not assume_unique_indices:
-        _plait.fail(
-            "TracerError",
-            "delete: the size of the result depends on indices, which are not known while the function is traced",
-            "pass assume_unique_indices=True if no two are equal, or give known indices",
-        )
+        return numpy.compress(numpy.ones(size, bool).at[index.ravel()].set(False), array, axis)
     index = index.ravel()
     index = numpy.sort(numpy.where(index < 0, index + size, index))
     # The ith deleted element, of i deleted before it, is passed by all places from its own less i.

@@ -7,6 +7,7 @@
 #include "outputs.h"
 
 #include <plait/compile/sized.h>
+#include <plait/trace/data_sizes.h>
 #include <plait/transforms/trace_store.h>
 
 namespace plait::python {
@@ -43,7 +44,8 @@ struct JitEntry {
   std::vector<LeafKey> leaves;
 
   Jaxpr jaxpr;
-  std::shared_ptr<SizedProgram> sized;  // with named sizes
+  std::shared_ptr<SizedProgram> sized;                 // with named sizes
+  std::shared_ptr<const DataSizedOutputs> data_sized;  // null: no output is of such sizes
   Captures captures;
   TreeDef outputs;
   std::vector<bool> donated;                         // by input of the jaxpr; empty: none

@@ -296,7 +296,8 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   if (direct && is_padded) move_all(padded, device);  // the sizes are numbers
   const Arrays& arrays = is_padded ? padded : inputs.arrays;
   auto cut = [&](Arrays results) {
-    return is_padded ? entry.sized->cut(*instance->sized, std::move(results)) : results;
+    if (is_padded) results = entry.sized->cut(*instance->sized, std::move(results));
+    return cut_to_sizes(entry.data_sized.get(), std::move(results), state.name);
   };
   if (!direct) return to_result(entry, cut(flat::call(instance->jaxpr, arrays, state.name)));
   if (!instance->executable) make_executable(state, entry, *instance);

@@ -308,9 +308,11 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
     }
   } restore{outer, made};
   const std::vector<std::optional<Aval>> actual(avals.begin(), avals.end());
+  const DataSizedScope from_data;
   const Traced traced = state.specs ? trace_with_specs(function, specs, actual, "jit", constraints)
                                     : make_jaxpr(function, avals, "jit");
   entry->jaxpr = traced.jaxpr;
+  entry->data_sized = from_data.outputs();
   if (!traced.jaxpr->sizes.empty() || state.specs)
     entry->sized = std::make_shared<SizedProgram>(traced.jaxpr, state.options, state.name);
   std::size_t input = 0;
