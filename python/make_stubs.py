@@ -13,7 +13,7 @@ import sys
 
 MODULES = (
     "numpy", "numpy.fft", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.fft", "scipy.linalg",
-    "scipy.special", "scipy.stats",
+    "scipy.special", "scipy.stats", "scipy.cluster.vq", "scipy.integrate", "scipy.interpolate", "scipy.ndimage", "scipy.signal",
     "tree", "ops", "image",
 )  # fmt: skip
 MODULES += tuple(f"scipy.stats.{name}" for name in (

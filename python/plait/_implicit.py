@@ -8,7 +8,7 @@ from plait._functions import check_callable, name_of, to_arrays
 from plait._plait import flatten, unflatten
 
 
-class _Unknowns:
+class Unknowns:
     """The tree of unknowns of a system, and its functions as functions of leaves."""
 
     def __init__(self, transform, argument, tree):
@@ -26,17 +26,18 @@ class _Unknowns:
             )
         return to_arrays(leaves, structure, f"{self.transform}: what {what} gives")
 
+    def tree(self, leaves):
+        return unflatten(self.structure, leaves)
+
     def flat(self, fun, what):
-        return lambda leaves: self.leaves_of(fun(unflatten(self.structure, leaves)), what)
+        return lambda leaves: self.leaves_of(fun(self.tree(leaves)), what)
 
     def solver(self, solve, what):
         def flat(f, leaves):
             def fun(tree):
-                return unflatten(
-                    self.structure, f(self.leaves_of(tree, f"the argument of {what}'s function"))
-                )
+                return self.tree(f(self.leaves_of(tree, f"the argument of {what}'s function")))
 
-            return self.leaves_of(solve(fun, unflatten(self.structure, leaves)), what)
+            return self.leaves_of(solve(fun, self.tree(leaves)), what)
 
         return flat
 
@@ -63,7 +64,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     _refuse_aux(transform, has_aux)
     for fun in (matvec, solve) if transpose_solve is None else (matvec, solve, transpose_solve):
         check_callable(transform, fun)
-    unknowns = _Unknowns(transform, "b", b)
+    unknowns = Unknowns(transform, "b", b)
     outputs = _plait.flat_custom_linear_solve(
         unknowns.flat(matvec, "matvec"),
         unknowns.arrays,
@@ -72,7 +73,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
         symmetric,
         name_of(matvec),
     )
-    return unflatten(unknowns.structure, outputs)
+    return unknowns.tree(outputs)
 
 
 def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
@@ -87,7 +88,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     _refuse_aux(transform, has_aux)
     for fun in (f, solve, tangent_solve):
         check_callable(transform, fun)
-    unknowns = _Unknowns(transform, "initial_guess", initial_guess)
+    unknowns = Unknowns(transform, "initial_guess", initial_guess)
     outputs = _plait.flat_custom_root(
         unknowns.flat(f, f"`{name_of(f)}`"),
         unknowns.arrays,
@@ -95,4 +96,4 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
         unknowns.solver(tangent_solve, "tangent_solve"),
         name_of(f),
     )
-    return unflatten(unknowns.structure, outputs)
+    return unknowns.tree(outputs)

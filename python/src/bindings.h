@@ -245,6 +245,7 @@ void add_pytree(py::module_& module);
 void add_jaxpr(py::module_& module);
 void add_flat(py::module_& module);
 void add_custom(py::module_& module);
+void add_solvers(py::module_& module);
 void add_checkpoint(py::module_& module);
 void add_traced(py::module_& module);
 void add_control(py::module_& module);

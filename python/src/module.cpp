@@ -18,6 +18,7 @@ PYBIND11_MODULE(_plait, module) {
   add_jaxpr(module);
   add_flat(module);
   add_custom(module);
+  add_solvers(module);
   add_checkpoint(module);
   add_traced(module);
   add_control(module);

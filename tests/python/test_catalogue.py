@@ -22,11 +22,12 @@ HEADERS = (
     "functions/numpy functions/numpy_shape functions/numpy_fft functions/numpy_linalg "
     "functions/numpy_numbers functions/numpy_analysis functions/numpy_edits functions/numpy_pad functions/numpy_eig functions/lax "
     "functions/lax_numbers functions/lax_linalg functions/nn functions/ops functions/image "
-    "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg functions/scipy_matrices functions/scipy_stats "
+    "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg functions/scipy_matrices functions/scipy_stats functions/scipy_signal functions/scipy_ndimage functions/scipy_interpolate "
     "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/special primitives/linalg primitives/decompositions primitives/fourier primitives/collectives".split()
 )
 MODULES = (
-    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special scipy.stats"
+    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special scipy.stats "
+    "scipy.cluster.vq scipy.integrate scipy.interpolate scipy.ndimage scipy.signal"
 ).split() + [
     f"scipy.stats.{name}"
     for name, part in vars(plait.scipy.stats).items()
@@ -130,6 +131,7 @@ SAME_TYPES = {
     "str, or a pair for each dimension": "WindowPadding lax::WindowPadding",
     "int, float or str, or None": "NormOrder", "function of two arrays": "BinaryFunction",
     "function": "Function", "number": "Number", "number or None": "std::optional<Number>", "int or array": "Repeats Population",
+    "str, (str, float, ...) or array": "Window", "str or False": "Detrend",
     "0, 1, 2, 'N', 'T' or 'C'": "Transposed", "(array, bool)": "CholeskyFactor",
     "(array, array)": "LUFactor", "int, (before, after), or a pair for each axis": "PadWidth",
 }  # fmt: skip
@@ -400,7 +402,7 @@ def test_types_of_parameters_are_those_of_the_headers():
 
 def python_default(text):
     """A default of C++ as Python writes it; None and () are both {}."""
-    spelled = {"": "", "{}": "None", "false": "False", "true": "True", "default_int": "int32"}
+    spelled = {"": "", "{}": "None", "false": "False", "true": "True", "default_int": "int32", "NAN": "nan"}
     if text in spelled:
         return spelled[text]
     if text.startswith("{"):
@@ -475,7 +477,7 @@ def test_functions_of_the_modules_come_from_the_catalogue(module):
         and callable(getattr(python, name))
         and not (
             inspect.isclass(getattr(python, name))
-            and module in ("lax", "numpy", "numpy.linalg", "scipy.stats")
+            and module in ("lax", "numpy", "numpy.linalg", "scipy.interpolate", "scipy.stats")
         )
     }
     assert others - set(PYTHON_ONLY) == set()

@@ -1,8 +1,26 @@
-"""SciPy's names: cosine transforms, linear algebra, special functions and the normal distribution.
+"""SciPy's names: signals, images, solvers, minimisation, linear algebra, special functions, distributions.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
+import importlib as _importlib
+
+from plait import _names
 from plait.scipy import fft, linalg, special, stats
 
-__all__ = ["fft", "linalg", "special", "stats"]
+# Imported where they are used, for `import plait` to be quick.
+_LAZY = ("cluster", "integrate", "interpolate", "ndimage", "optimize", "signal", "sparse")
+_missing = _names.missing(__name__, globals(), _LAZY)
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return _importlib.import_module(f"plait.scipy.{name}")
+    _missing(name)
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})
+
+
+__all__ = [*_LAZY, "fft", "linalg", "special", "stats"]

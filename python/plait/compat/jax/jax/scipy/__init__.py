@@ -1,4 +1,4 @@
-"""jax.scipy over plait's: what plait.scipy has, and solvers of sparse linear systems and minimisation over trees.
+"""jax.scipy over plait's.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -1,10 +1,8 @@
-"""jax.scipy.optimize over plait's, where it has it.
+"""jax.scipy.optimize over plait's.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
-from jax._doors import door, refused
+from jax._doors import door
 
 __getattr__ = door(globals(), "plait.scipy.optimize")
-if "minimize" not in globals():
-    minimize = refused("jax.scipy.optimize.minimize", "minimisation; optax.lbfgs and jaxopt do it")

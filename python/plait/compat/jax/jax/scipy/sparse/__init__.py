@@ -1,4 +1,4 @@
-"""jax.scipy.sparse: iterative solvers.
+"""jax.scipy.sparse over plait's.
 
 SPDX-License-Identifier: Apache-2.0
 """

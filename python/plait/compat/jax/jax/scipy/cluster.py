@@ -1,8 +1,0 @@
-"""jax.scipy.cluster over plait's.
-
-SPDX-License-Identifier: Apache-2.0
-"""
-
-from jax._doors import door
-
-__getattr__ = door(globals(), "plait.scipy.cluster")

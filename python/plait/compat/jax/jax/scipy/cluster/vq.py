@@ -1,0 +1,8 @@
+"""jax.scipy.cluster.vq over plait's.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from jax._doors import door
+
+__getattr__ = door(globals(), "plait.scipy.cluster.vq")

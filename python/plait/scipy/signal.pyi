@@ -1,0 +1,33 @@
+"""Made by python/make_stubs.py from the catalogue.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+# fmt: off
+# ruff: noqa
+
+import builtins as _builtins
+import enum as _enum
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from typing import overload as _overload
+
+import numpy as _np
+import numpy.typing as _npt
+
+from plait._plait import Array
+
+_Array = Array
+_ArrayLike = Any
+_DType = _npt.DTypeLike
+_Ints = int | Sequence[int] | Any
+
+def convolve(in1: _ArrayLike, in2: _ArrayLike, mode: str = ..., method: str = ..., precision: Any = ...) -> _Array: ...
+def convolve2d(in1: _ArrayLike, in2: _ArrayLike, mode: str = ..., boundary: str = ..., fillvalue: _ArrayLike = ..., precision: Any = ...) -> _Array: ...
+def correlate(in1: _ArrayLike, in2: _ArrayLike, mode: str = ..., method: str = ..., precision: Any = ...) -> _Array: ...
+def correlate2d(in1: _ArrayLike, in2: _ArrayLike, mode: str = ..., boundary: str = ..., fillvalue: _ArrayLike = ..., precision: Any = ...) -> _Array: ...
+def csd(x: _ArrayLike, y: _ArrayLike | None = ..., fs: _ArrayLike = ..., window: Any = ..., nperseg: int | Any | None = ..., noverlap: int | Any | None = ..., nfft: int | Any | None = ..., detrend: Any = ..., return_onesided: _builtins.bool = ..., scaling: str = ..., axis: int | Any = ..., average: str = ...) -> tuple[Any, ...]: ...
+def detrend(data: _ArrayLike, axis: int | Any = ..., type: str = ..., bp: _Ints = ..., overwrite_data: Any = ...) -> _Array: ...
+def fftconvolve(in1: _ArrayLike, in2: _ArrayLike, mode: str = ..., axes: _Ints | None = ...) -> _Array: ...
+def istft(Zxx: _ArrayLike, fs: _ArrayLike = ..., window: Any = ..., nperseg: int | Any | None = ..., noverlap: int | Any | None = ..., nfft: int | Any | None = ..., input_onesided: _builtins.bool = ..., boundary: _builtins.bool = ..., time_axis: int | Any = ..., freq_axis: int | Any = ...) -> tuple[Any, ...]: ...
+def stft(x: _ArrayLike, fs: _ArrayLike = ..., window: Any = ..., nperseg: int | Any | None = ..., noverlap: int | Any | None = ..., nfft: int | Any | None = ..., detrend: Any = ..., return_onesided: _builtins.bool = ..., boundary: str | None = ..., padded: _builtins.bool = ..., axis: int | Any = ...) -> tuple[Any, ...]: ...
+def welch(x: _ArrayLike, fs: _ArrayLike = ..., window: Any = ..., nperseg: int | Any | None = ..., noverlap: int | Any | None = ..., nfft: int | Any | None = ..., detrend: Any = ..., return_onesided: _builtins.bool = ..., scaling: str = ..., axis: int | Any = ..., average: str = ...) -> tuple[Any, ...]: ...
