@@ -2,8 +2,9 @@
 //
 //   auto found = scipy::optimize::minimize([](const Array& x) { return numpy::sum(x * x); }, x0);
 //
-// The loops are lax::while_loop: minimize works under jit and vmap. The minimum has derivatives with
-// respect to the arrays that the function captures, as the root of its gradient: they need no steps.
+// The loops are lax::while_loop: minimize works under jit and vmap. The minimum has derivatives
+// with respect to the arrays that the function captures, as the root of its gradient: they need no
+// steps.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
