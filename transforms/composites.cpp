@@ -33,6 +33,7 @@ Registry& registry() {
 
 struct StoredEquation {
   const Composite* composite;
+  DefaultDTypes around;  // of integers that the body makes floats
   Params attributes;
   std::vector<Aval> avals;
   Params params;
@@ -267,12 +268,14 @@ Params composite_params(const Composite& composite, std::span<const Aval> inputs
     auto [entry, end] = store().equations.equal_range(hash);
     for (; entry != end; ++entry) {
       const StoredEquation& stored = entry->second;
-      if (stored.composite == &composite && stored.attributes == attributes &&
+      if (stored.composite == &composite && stored.around == DefaultDTypes::current() &&
+          stored.attributes == attributes &&
           std::equal(stored.avals.begin(), stored.avals.end(), inputs.begin(), inputs.end()))
         return stored.params;
     }
   }
   StoredEquation made{&composite,
+                      DefaultDTypes::current(),
                       attributes,
                       {inputs.begin(), inputs.end()},
                       trace_body(composite, inputs, attributes)};

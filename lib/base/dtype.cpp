@@ -1,9 +1,10 @@
 // The facts about element types: one table row per dtype, the 16-bit conversions, and promotion.
 //
-// Everything here is a pure function of the closed set in dtype.h. Promotion is computed from JAX's
-// lattice, of which tests/base/dtype_test.cpp holds the complete table.
+// Promotion is computed from JAX's lattice, of which tests/base/dtype_test.cpp holds the complete
+// table. Besides the default dtypes of a thread, everything is a pure function of the closed set.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/dtype.h>
+#include <plait/base/error.h>
 
 #include <immintrin.h>
 
@@ -83,20 +84,42 @@ DType promote_floating(const Facts& a, const Facts& b) {
   return a.size >= b.size ? a.dtype : b.dtype;
 }
 
+constinit thread_local DefaultDTypes default_dtypes;
+
 DType default_of(Category category) {
   switch (category) {
     case Category::boolean:
       return DType::bool_;
     case Category::integer:
-      return default_int;
+      return default_int();
     case Category::floating:
-      return default_float;
+      return default_float();
     default:
-      return default_complex;
+      return default_complex();
   }
 }
 
 }  // namespace
+
+DefaultDTypes DefaultDTypes::current() { return default_dtypes; }
+
+DefaultDTypesScope::DefaultDTypesScope(DefaultDTypes dtypes) : outer_(default_dtypes) {
+  const auto require = [](DType dtype, std::string_view kind, DType narrow, DType wide) {
+    if (dtype != narrow && dtype != wide)
+      throw ValueError(
+          "default_dtypes: the default " + std::string(kind) + " is " + std::string(name_of(dtype)),
+          "choose " + std::string(name_of(narrow)) + " or " + std::string(name_of(wide)) +
+              "; give other dtypes where arrays are made");
+  };
+  require(dtypes.floating, "float", DType::float32, DType::float64);
+  require(dtypes.integer, "int", DType::int32, DType::int64);
+  default_dtypes = dtypes;
+}
+DefaultDTypesScope::~DefaultDTypesScope() { default_dtypes = outer_; }
+
+DType default_float() { return default_dtypes.floating; }
+DType default_int() { return default_dtypes.integer; }
+DType default_complex() { return complex_dtype_of(default_dtypes.floating); }
 
 float16::float16(float value) : bits(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT)) {}
 
@@ -165,6 +188,9 @@ WeakDType promote_weak(WeakDType a, WeakDType b) {
   // A Python bool is as precise as any bool: it has nothing to yield to.
   if (is_bool(a.dtype)) a.weak = false;
   if (is_bool(b.dtype)) b.weak = false;
+  // Of two numbers of a kind the narrower one was made so: a literal follows it.
+  if (a.weak && b.weak && facts_of(a.dtype).category == facts_of(b.dtype).category)
+    return {size_of(a.dtype) < size_of(b.dtype) ? a.dtype : b.dtype, true};
   if (a.weak == b.weak) return {promote_types(a.dtype, b.dtype), a.weak};
   const DType strong = a.weak ? b.dtype : a.dtype;
   const Category category = facts_of(a.weak ? a.dtype : b.dtype).category;

@@ -70,8 +70,8 @@ std::optional<Repeats> Repeats::from_argument(const Argument& argument) {
   std::optional<Shape> list = detail::as_shape(argument);
   if (!list || !list->is_constant()) return std::nullopt;
   Arrays counts;
-  for (Dim count : *list) counts.push_back(lax::full({1}, double(count.constant()), default_int));
-  return Repeats(counts.empty() ? lax::full({0}, 0, default_int) : lax::concatenate(counts, 0));
+  for (Dim count : *list) counts.push_back(lax::full({1}, double(count.constant()), default_int()));
+  return Repeats(counts.empty() ? lax::full({0}, 0, default_int()) : lax::concatenate(counts, 0));
 }
 
 std::optional<BinaryFunction> BinaryFunction::from_argument(const Argument& argument) {

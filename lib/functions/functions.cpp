@@ -12,7 +12,7 @@ Array to_inexact(const Array& x) {
   if (is_inexact(x.dtype())) return x;
   // A weak number keeps 64 bits until it meets a strong dtype.
   const bool weak = x.aval().weak;
-  return lax::convert_element_type(x, weak ? DType::float64 : default_float, weak);
+  return lax::convert_element_type(x, weak ? DType::float64 : default_float(), weak);
 }
 
 Array floating_only(std::string_view function, const Array& x) {

@@ -44,7 +44,7 @@ Array number_for(const Array& x, Dim size);
 // A slice of one axis.
 Array part(const Array& x, int axis, Dim start, Dim limit, Dim stride = 1);
 // 0, 1, 2, ... as a vector.
-Array counting(Dim size, DType dtype = default_int);
+Array counting(Dim size, DType dtype = default_int());
 
 // lax::WindowPadding as an argument of the catalogue: a word, or pairs of sizes.
 struct WindowPadding : lax::WindowPadding {

@@ -16,9 +16,10 @@ struct Entry {
   Params attributes;
   std::vector<Aval> avals;
   Params call;  // of the equation that runs it
+  DefaultDTypes around = DefaultDTypes::current();
 
   bool is_for(std::string_view other, const Params& others, std::span<const Array> inputs) const {
-    return name == other && attributes == others &&
+    return name == other && around == DefaultDTypes::current() && attributes == others &&
            std::equal(avals.begin(), avals.end(), inputs.begin(), inputs.end(),
                       [](const Aval& aval, const Array& input) { return aval == input.aval(); });
   }

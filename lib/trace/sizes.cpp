@@ -103,7 +103,7 @@ Aval Spec::resolve(const std::optional<Aval>& actual, const std::string& where) 
                          std::string(name_of(*dtype_)) + ", and the value is " +
                          std::string(name_of(actual->dtype)),
                      "convert the value with astype, or say its dtype");
-  Aval aval{{}, dtype_.value_or(default_float), weak_};
+  Aval aval{{}, dtype_.value_or(default_float()), weak_};
   if (actual) aval.dtype = actual->dtype, aval.weak = actual->weak;
   for (std::size_t i = 0; i < dims_->size(); ++i) {
     if (!(*dims_)[i] && !actual)

@@ -48,6 +48,8 @@ _plait.set_package_folders(
 from plait._autocast import AutocastPolicy, autocast
 from plait._checks import check, first_nan, grad_check
 from plait._custom import (
+    CustomVJPPrimal,
+    SymbolicZero,
     checkpoint,
     checkpoint_policies,
     custom_jvp,
@@ -125,7 +127,7 @@ from plait._rewrite import (
     walk,
 )
 from plait._rules import rules
-from plait._scopes import named_scope
+from plait._scopes import default_dtypes, named_scope
 from plait._script import script, unscripted
 from plait._programs import Program, load, save
 from plait._sizes import Ragged, instantiate, mask, ragged

@@ -1,9 +1,11 @@
-"""Names for parts of programs: named_scope.
+"""What holds around a part of a program: names (named_scope), and default dtypes.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 import contextlib
+import functools
+import inspect
 
 from plait import _plait
 
@@ -35,3 +37,82 @@ class named_scope(contextlib.ContextDecorator):  # noqa: N801, a function to its
     def __exit__(self, *_):
         self._entered.pop().__exit__()
         return False
+
+
+class default_dtypes(contextlib.ContextDecorator):  # noqa: N801, a function to its users
+    """A context, or a decorator, in which other dtypes are the default: float "float64", int "int64".
+
+        with plait.default_dtypes(float="float64", int="int64"):
+            x = np.linspace(0, 1, 5)  # float64
+
+    They are those of creation (zeros, arange, random.normal), of integers that become floats (sin of an int32 array),
+    of indices and counts in results (argmax), and of Python's numbers and lists in arrays of their own; complex numbers
+    follow float. float is "float32" or "float64", int is "int32" or "int64"; what is not given stays as it is. Arrays
+    keep their dtypes, and Python's numbers still yield to them. The scope is this thread's. A jitted function is traced
+    once for each pair of defaults it is called under; what it was traced with stands in its jaxpr, and saved programs
+    run as they were traced. A decorated generator, coroutine or class method runs in the scope whenever its own code
+    runs, and leaves that of its caller alone. ValueError for other dtypes.
+    """
+
+    def __init__(self, *, float=None, int=None):
+        self.float, self.int = float, int
+        with _plait.DefaultDTypes(float, int):  # a wrong dtype is an error here
+            self._entered = []
+
+    def __enter__(self):
+        scope = _plait.DefaultDTypes(self.float, self.int)
+        scope.__enter__()
+        self._entered.append(scope)
+        return self
+
+    def __exit__(self, *_):
+        self._entered.pop().__exit__()
+        return False
+
+    def __call__(self, f):
+        if inspect.isgeneratorfunction(f):
+
+            @functools.wraps(f)
+            def steps(*args, **kwargs):
+                return (yield from _stepped(self, f(*args, **kwargs)))
+
+            return steps
+        if inspect.iscoroutinefunction(f):
+
+            @functools.wraps(f)
+            async def awaited(*args, **kwargs):
+                return await _Awaited(self, f(*args, **kwargs))
+
+            return awaited
+        return super().__call__(f)
+
+
+class _Awaited:
+    """What a coroutine gives, with each of its steps inside a scope."""
+
+    def __init__(self, scope, coroutine):
+        self.scope, self.coroutine = scope, coroutine
+
+    def __await__(self):
+        return _stepped(self.scope, self.coroutine.__await__())
+
+
+def _stepped(scope, generator):
+    """The same generator, with each of its steps inside a scope, and none of its caller's."""
+    step, given = generator.send, None
+    try:
+        while True:
+            with type(scope)(float=scope.float, int=scope.int):
+                try:
+                    value = step(given)
+                except StopIteration as end:
+                    return end.value
+            try:
+                step, given = generator.send, (yield value)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                step, given = generator.throw, error
+    finally:
+        with type(scope)(float=scope.float, int=scope.int):
+            generator.close()

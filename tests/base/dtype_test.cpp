@@ -4,11 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <plait/base/dtype.h>
+#include <plait/base/error.h>
 
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <thread>
 #include <type_traits>
 
 using namespace plait;
@@ -213,4 +215,24 @@ TEST_CASE("a NaN whose payload is in the dropped bits stays NaN") {
   CHECK(static_cast<float>(bfloat16(infinity)) == infinity);
   CHECK(static_cast<float>(float16(65520.0F)) == infinity);
   CHECK(static_cast<float>(bfloat16(std::numeric_limits<float>::max())) == infinity);
+}
+
+TEST_CASE("default dtypes hold in a scope, on its thread, and nest") {
+  const WeakDType weak_float{DType::float64, true}, strong_int{DType::int32, false};
+  {
+    const DefaultDTypesScope wide({DType::float64, DType::int64});
+    CHECK(default_float() == DType::float64);
+    CHECK(default_int() == DType::int64);
+    CHECK(default_complex() == DType::complex128);
+    CHECK(promote_weak(weak_float, strong_int) == WeakDType{DType::float64, false});
+    {
+      const DefaultDTypesScope neutral{DefaultDTypes{}};
+      CHECK(promote_weak(weak_float, strong_int) == WeakDType{DType::float32, false});
+    }
+    std::thread([] { CHECK(default_float() == DType::float32); }).join();
+    CHECK(default_float() == DType::float64);
+    CHECK_THROWS_AS(DefaultDTypesScope({DType::float16, DType::int64}), ValueError);
+    CHECK(default_int() == DType::int64);
+  }
+  CHECK(default_int() == DType::int32);
 }

@@ -260,6 +260,22 @@ TEST_CASE("named sizes pass through shape functions and the mean") {
   CHECK(print(instantiate(traced.jaxpr, four)) == print(at_four.jaxpr));
 }
 
+TEST_CASE("a jitted function is traced for the default dtypes around its call") {
+  int traces = 0;
+  const auto f = jit([&](const Array& x) {
+    ++traces;
+    return nn::sigmoid(x) + numpy::ones({2});
+  });
+  const Array x = array_of<std::int32_t>({0, 0}, {2});
+  for (int round = 0; round < 2; ++round) {
+    CHECK(f(x).dtype() == DType::float32);
+    const DefaultDTypesScope wide({DType::float64, DType::int64});
+    CHECK(f(x).dtype() == DType::float64);
+    CHECK(numpy::argmax(f(x)).dtype() == DType::int64);
+  }
+  CHECK(traces == 2);
+}
+
 TEST_CASE("optimisers work over C++ structs") {
   struct Weights {
     Array w, b;

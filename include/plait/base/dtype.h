@@ -85,9 +85,31 @@ struct WeakDType {
 };
 WeakDType promote_weak(WeakDType a, WeakDType b);
 
-inline constexpr DType default_float = DType::float32;
-inline constexpr DType default_int = DType::int32;
-inline constexpr DType default_complex = DType::complex64;
+// What numbers are of that nothing else gives a dtype: of creation, of integers that become floats,
+// of indices in results, and of weak numbers in arrays of their own.
+struct DefaultDTypes {
+  DType floating = DType::float32;  // or float64
+  DType integer = DType::int32;     // or int64
+  bool operator==(const DefaultDTypes&) const = default;
+  static DefaultDTypes current();  // of this thread
+};
+
+// In its scope, on this thread, other dtypes are the default. Whoever keeps a trace keeps it for
+// the dtypes around it; whoever works for later callers does so under DefaultDTypes{}, the neutral
+// ones, which other threads have too. ValueError for other dtypes than those above.
+class DefaultDTypesScope {
+ public:
+  explicit DefaultDTypesScope(DefaultDTypes dtypes);
+  ~DefaultDTypesScope();
+  DefaultDTypesScope(const DefaultDTypesScope&) = delete;
+
+ private:
+  const DefaultDTypes outer_;
+};
+
+DType default_float();
+DType default_int();
+DType default_complex();  // of the default float's width
 
 // dtype_of<float>() == DType::float32, for every element type above.
 template <class T>

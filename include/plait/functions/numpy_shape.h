@@ -39,7 +39,7 @@ Array diag(Operand v, int k = 0);
 Array diagflat(Operand v, int k = 0);
 Array diagonal(Operand a, int offset = 0, int axis1 = 0, int axis2 = 1);
 std::vector<Array> meshgrid(Operands xi, bool sparse = false, const std::string& indexing = "xy");
-Array indices(const Shape& dimensions, DType dtype = default_int);
+Array indices(const Shape& dimensions, std::optional<DType> dtype = {});
 std::vector<Array> tril_indices(Dim n, int k = 0, std::optional<Dim> m = {});
 std::vector<Array> triu_indices(Dim n, int k = 0, std::optional<Dim> m = {});
 Array astype(Operand x, DType dtype);

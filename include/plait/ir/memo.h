@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/dtype.h>
 #include <plait/base/size_facts.h>
 
 #include <functional>
@@ -48,6 +49,7 @@ class Memo {
     std::shared_ptr<const Result> made;
     {
       const NoSizeFacts nothing;  // the answer is also given to later callers
+      const DefaultDTypesScope neutral{DefaultDTypes{}};
       if constexpr (std::is_convertible_v<decltype(make()), std::shared_ptr<const Result>>)
         made = make();
       else

@@ -11,9 +11,10 @@ extern const Primitive recurrence_p;
 
 namespace lax {
 
-// The index of the largest or smallest element along an axis: the first of equal ones; NaN wins.
-Array argmax(Operand operand, int axis, DType index_dtype = default_int);
-Array argmin(Operand operand, int axis, DType index_dtype = default_int);
+// The index of the largest or smallest element along an axis, in the default int unless a dtype is
+// given: the first of equal ones; NaN wins.
+Array argmax(Operand operand, int axis, std::optional<DType> index_dtype = {});
+Array argmin(Operand operand, int axis, std::optional<DType> index_dtype = {});
 
 // Cumulative sums, products and extremes (NaN wins) along an axis, from its end when reverse.
 Array cumsum(Operand operand, int axis = 0, bool reverse = false);

@@ -2,11 +2,12 @@
 //
 // What a signature is says the caller, whose `matches` compares a call with an entry: structures
 // and avals in C++; in Python also static arguments and what the function reads around it. The
-// named axes around a call belong to it too, and are compared here. Tracing happens between find
-// and add, with nothing locked, because it runs user code.
+// named axes and default dtypes around a call belong to it too, and are compared here. Tracing
+// happens between find and add, with nothing locked, because it runs user code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/dtype.h>
 #include <plait/trace/named_axes.h>
 
 #include <cstddef>
@@ -43,7 +44,7 @@ class TraceStore {
       oldest = std::move(entries_.front().entry);
       entries_.erase(entries_.begin());
     }
-    entries_.push_back({made, NamedAxes::current()});
+    entries_.push_back({made, Around{}});
     last_ = entries_.back();
     return made;
   }
@@ -53,9 +54,10 @@ class TraceStore {
     const std::lock_guard lock(mutex_);
     return last_.entry;
   }
-  bool is_last_of_these_axes() const {
+  // What is around this call that was not around the one that found or added last, or nullptr.
+  const char* changed_around() const {
     const std::lock_guard lock(mutex_);
-    return last_.axes.are_current();
+    return last_.around.change();
   }
   // Those there are, the oldest first.
   std::vector<Pointer> entries() const {
@@ -74,21 +76,30 @@ class TraceStore {
   }
 
  private:
+  struct Around {
+    NamedAxes axes = NamedAxes::current();
+    DefaultDTypes dtypes = DefaultDTypes::current();
+    const char* change() const {
+      return !axes.are_current()                  ? "other named axes"
+             : dtypes != DefaultDTypes::current() ? "other default dtypes"
+                                                  : nullptr;
+    }
+  };
   struct Kept {
     Pointer entry;
-    NamedAxes axes;
+    Around around;
   };
 
   // By index, and on copies, because the store may change meanwhile.
   template <class Matches>
   Pointer search(const Matches& matches) {
-    Pointer last = last_.axes.are_current() ? last_.entry : nullptr;
+    Pointer last = last_.around.change() ? nullptr : last_.entry;
     if (last && matches(*last)) return last;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (!entries_[i].axes.are_current()) continue;
+      if (entries_[i].around.change()) continue;
       Pointer entry = entries_[i].entry;
       if (entry == last || !matches(*entry)) continue;
-      last_ = {entry, NamedAxes::current()};
+      last_ = {entry, Around{}};
       return entry;
     }
     return nullptr;

@@ -85,9 +85,9 @@ Array nearest(Array x, const Shape& shape) {
     const Dim from = x.shape(axis), to = shape[axis];
     if (from == to) continue;
     const Array centre =
-        numpy::divide(numpy::multiply(counting(to) * 2 + 1, number_of(from, default_int)),
-                      number_of(2 * to, default_int));
-    x = numpy::take(x, plait::functions::astype(numpy::floor(centre), default_int), axis, "clip");
+        numpy::divide(numpy::multiply(counting(to) * 2 + 1, number_of(from, default_int())),
+                      number_of(2 * to, default_int()));
+    x = numpy::take(x, plait::functions::astype(numpy::floor(centre), default_int()), axis, "clip");
   }
   return x;
 }

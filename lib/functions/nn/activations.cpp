@@ -95,7 +95,7 @@ Array real_operand(std::string_view name, const Array& x) { return floating_only
 }  // namespace
 
 Array nn::relu(Operand x) {
-  return composite(relu_composite, {is_bool(x.dtype()) ? astype(x, default_int) : Array(x)});
+  return composite(relu_composite, {is_bool(x.dtype()) ? astype(x, default_int()) : Array(x)});
 }
 Array nn::relu6(Operand x) { return numpy::minimum(relu(x), 6); }
 Array nn::leaky_relu(Operand x, Operand negative_slope) {
@@ -181,9 +181,9 @@ Array nn::one_hot(Operand x, Dim num_classes, std::optional<DType> dtype, int ax
   shape.insert(dim, num_classes);
   std::vector<int> dims;
   for (int i = 0; i < x.ndim(); ++i) dims.push_back(i < dim ? i : i + 1);
-  const DType numbers = is_bool(x.dtype()) ? default_int : x.dtype();
+  const DType numbers = is_bool(x.dtype()) ? default_int() : x.dtype();
   const Array wanted = lax::broadcast_in_dim(astype(x, numbers), shape, dims);
-  return astype(lax::eq(wanted, lax::iota(numbers, shape, dim)), dtype.value_or(default_float));
+  return astype(lax::eq(wanted, lax::iota(numbers, shape, dim)), dtype.value_or(default_float()));
 }
 
 namespace {

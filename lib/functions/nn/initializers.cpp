@@ -46,7 +46,7 @@ Array scaled(const Array& numbers, double factor) {
 }
 
 DType real_float(OptionalDType dtype, std::string_view function) {
-  const DType to = dtype.value_or(default_float);
+  const DType to = dtype.value_or(default_float());
   if (!is_floating(to))
     throw DtypeError(
         std::string(function) + ": dtype " + std::string(name_of(to)) + " is not a float",
@@ -59,13 +59,13 @@ DType real_float(OptionalDType dtype, std::string_view function) {
 namespace nn {
 
 Array initializers::zeros(Operand, const Shape& shape, OptionalDType dtype) {
-  return lax::full(shape, 0, dtype.value_or(default_float));
+  return lax::full(shape, 0, dtype.value_or(default_float()));
 }
 Array initializers::ones(Operand, const Shape& shape, OptionalDType dtype) {
-  return lax::full(shape, 1, dtype.value_or(default_float));
+  return lax::full(shape, 1, dtype.value_or(default_float()));
 }
 Array initializers::constant(Operand, const Shape& shape, OptionalDType dtype, Operand value) {
-  return numpy::full(shape, value, dtype.value_or(default_float));
+  return numpy::full(shape, value, dtype.value_or(default_float()));
 }
 Array initializers::uniform(Operand key, const Shape& shape, OptionalDType dtype, double scale) {
   return scaled(random::uniform(key, shape, real_float(dtype, "uniform")), scale);

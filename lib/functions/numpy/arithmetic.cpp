@@ -21,7 +21,7 @@ namespace {
 Arrays promoted_numbers(std::string_view function, const Operand& x1, const Operand& x2) {
   Arrays x = promoted(function, {x1, x2});
   for (Array& array : x)
-    if (is_bool(array.dtype())) array = astype(array, default_int);
+    if (is_bool(array.dtype())) array = astype(array, default_int());
   return x;
 }
 
@@ -97,7 +97,7 @@ Array numpy::power(Operand x1, Operand x2) {
   // A constant integer exponent: repeated multiplication, which is exact, and so is its derivative.
   if (const std::optional<Literal> y = x2.as_literal(); y && y->weak && is_integer(y->dtype)) {
     const std::int64_t n = y->integer;
-    const Array x = is_bool(x1.dtype()) ? astype(x1, default_int) : Array(x1);
+    const Array x = is_bool(x1.dtype()) ? astype(x1, default_int()) : Array(x1);
     if (is_inexact(x.dtype()) ? n >= -1024 && n <= 1024 : n >= 0) return lax::integer_pow(x, n);
     if (is_integer(x.dtype()))
       throw ValueError(

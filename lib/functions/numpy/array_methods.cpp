@@ -166,8 +166,8 @@ Array detail::array_of(const void* data, DType from, const Shape& shape, std::op
 
 DType detail::list_dtype(DType dtype) {
   if (is_bool(dtype)) return dtype;
-  if (is_integer(dtype)) return default_int;
-  return is_complex(dtype) ? default_complex : default_float;
+  if (is_integer(dtype)) return default_int();
+  return is_complex(dtype) ? default_complex() : default_float();
 }
 
 Array detail::array_over(const void* data, DType dtype, std::size_t count,

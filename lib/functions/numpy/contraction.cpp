@@ -227,7 +227,7 @@ Array numpy::convolve(Operand a, Operand v, const std::string& mode) {
                      "give two vectors of at least one element");
   Arrays x = one_dtype("convolve", a, v);
   if (is_bool(x[0].dtype()))
-    for (Array& array : x) array = astype(array, default_int);
+    for (Array& array : x) array = astype(array, default_int());
   if (less_equal(x[1].shape(0), x[0].shape(0)) == false) std::swap(x[0], x[1]);
   const Dim n = x[0].shape(0), m = x[1].shape(0), shorter = minimum(n, m), longer = maximum(n, m);
   const Array flipped = lax::rev(x[1], std::vector<int>{0});
@@ -283,7 +283,7 @@ Array numpy::vander(Operand x, std::optional<Dim> N, bool increasing) {
     throw ShapeError("vander: an array of shape (" + x.shape().to_string() + ")", "give a vector");
   const Dim n = N.value_or(x.shape(0));
   Array exponents = counting(n);
-  if (!increasing) exponents = lax::sub(number_of(n - 1, default_int), exponents);
+  if (!increasing) exponents = lax::sub(number_of(n - 1, default_int()), exponents);
   const Array column = lax::reshape(x, {x.shape(0), 1});
   return power(column, exponents);
 }

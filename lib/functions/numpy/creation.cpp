@@ -36,10 +36,10 @@ static Array filled_like(const Array& a, double value, std::optional<DType> dtyp
 }
 
 Array numpy::zeros(const Shape& shape, OptionalDType dtype) {
-  return filled(shape, 0, dtype.value_or(default_float), "zeros");
+  return filled(shape, 0, dtype.value_or(default_float()), "zeros");
 }
 Array numpy::ones(const Shape& shape, OptionalDType dtype) {
-  return filled(shape, 1, dtype.value_or(default_float), "ones");
+  return filled(shape, 1, dtype.value_or(default_float()), "ones");
 }
 Array numpy::empty(const Shape& shape, OptionalDType dtype) { return zeros(shape, dtype); }
 
@@ -77,7 +77,7 @@ Array numpy::arange(Number start, std::optional<Number> stop, std::optional<Numb
     if (!(std::abs(count) < 1e15))
       throw ValueError("arange: " + std::to_string(count) + " elements",
                        "give a finite range, and a step that is not 0");
-    const DType to = dtype.value_or(default_float);
+    const DType to = dtype.value_or(default_float());
     const DType compute = is_complex(to) ? to : DType::float64;  // rounded once, at the end
     const Array index = counting(std::int64_t(std::max(count, 0.0)), compute);
     return plait::functions::astype(
@@ -86,10 +86,10 @@ Array numpy::arange(Number start, std::optional<Number> stop, std::optional<Numb
   const Dim from = first.dim(), by = stride.dim();
   if (by == Dim(0)) throw ValueError("arange: the step is 0", "give a step that is not 0");
   const Dim count = maximum(0, ceil_divide(last.dim() - from, by));
-  DType to = dtype.value_or(default_int);
+  DType to = dtype.value_or(default_int());
   auto fits = [](Dim dim) { return !dim.is_constant() || std::abs(dim.constant()) <= INT32_MAX; };
   if (!dtype && !(fits(from) && fits(last.dim()))) to = DType::int64;
-  if (is_bool(to)) return plait::functions::astype(arange(from, last, by, default_int), to);
+  if (is_bool(to)) return plait::functions::astype(arange(from, last, by, default_int()), to);
   Array result = counting(count, to);
   auto literal = [&](Dim dim) {
     return dim.is_constant()
@@ -148,7 +148,7 @@ Array numpy::logspace(Operand start, Operand stop, Dim num, bool endpoint, doubl
   const Array exponents = linspace(start, stop, num, endpoint,
                                    weak ? OptionalDType(DType::float64) : OptionalDType(), axis);
   return plait::functions::astype(lax::pow(constant(base, exponents), exponents),
-                                  dtype.value_or(weak ? default_float : exponents.dtype()));
+                                  dtype.value_or(weak ? default_float() : exponents.dtype()));
 }
 
 Array numpy::geomspace(Operand start, Operand stop, Dim num, bool endpoint, OptionalDType dtype,
@@ -162,7 +162,7 @@ Array numpy::geomspace(Operand start, Operand stop, Dim num, bool endpoint, Opti
                                          num, endpoint, compute, axis));
   const Array signed_result = multiply(result, signs);
   return plait::functions::astype(signed_result,
-                                  dtype.value_or(weak ? default_float : signed_result.dtype()));
+                                  dtype.value_or(weak ? default_float() : signed_result.dtype()));
 }
 
 // --- Triangles and diagonals ---------------------------------------------------------------------
@@ -179,12 +179,12 @@ void require_matrix(const Array& x, std::string_view function) {
 
 Array numpy::eye(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
   return plait::functions::astype(matrices::compare_places(lax::eq, N, M.value_or(N), k),
-                                  dtype.value_or(default_float));
+                                  dtype.value_or(default_float()));
 }
 Array numpy::identity(Dim n, OptionalDType dtype) { return eye(n, {}, 0, dtype); }
 Array numpy::tri(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
   return plait::functions::astype(matrices::compare_places(lax::ge, N, M.value_or(N), k),
-                                  dtype.value_or(default_float));
+                                  dtype.value_or(default_float()));
 }
 Array numpy::tril(Operand m, int k) {
   require_matrix(m, "tril");
@@ -266,10 +266,10 @@ std::vector<Array> numpy::meshgrid(Operands xi, bool sparse, const std::string& 
   return grids;
 }
 
-Array numpy::indices(const Shape& dimensions, DType dtype) {
+Array numpy::indices(const Shape& dimensions, std::optional<DType> dtype) {
   Arrays grids;
   for (int axis = 0; axis < dimensions.rank(); ++axis)
-    grids.push_back(lax::iota(dtype, dimensions, axis));
+    grids.push_back(lax::iota(dtype.value_or(default_int()), dimensions, axis));
   return stack(grids, 0);
 }
 
@@ -314,16 +314,17 @@ Array cosine_window(Dim M, double a0, double a1, double a2) {
   Array w = a0 - lax::cos(angle) * a1;
   if (a2 != 0) w = w + lax::cos(angle * 2.0) * a2;
   if (M == Dim(1)) w = lax::full({1}, 1, DType::float64);
-  return astype(w, default_float);
+  return astype(w, default_float());
 }
 }  // namespace
 Array numpy::hamming(Dim M) { return cosine_window(M, 0.54, 0.46, 0); }
 Array numpy::hanning(Dim M) { return cosine_window(M, 0.5, 0.5, 0); }
 Array numpy::blackman(Dim M) { return cosine_window(M, 0.42, 0.5, 0.08); }
 Array numpy::bartlett(Dim M) {
-  const Array i = counting(M, default_float);
-  const Array last = lax::max(number_of(M - 1, default_float), Array::literal(1, default_float));
-  return M == Dim(1) ? lax::full({1}, 1, default_float)
+  const Array i = counting(M, default_float());
+  const Array last =
+      lax::max(number_of(M - 1, default_float()), Array::literal(1, default_float()));
+  return M == Dim(1) ? lax::full({1}, 1, default_float())
                      : Array(1.0 - lax::abs(i * 2.0 / last - 1.0));
 }
 
@@ -379,7 +380,7 @@ Array wide_arange(Wide start, Wide stop, Wide step, std::optional<DType> dtype) 
   };
   auto all_fit = [&](int bits) { return fits(start, bits) && fits(stop, bits); };
   const DType to = dtype         ? *dtype
-                   : all_fit(31) ? default_int
+                   : all_fit(31) ? default_int()
                    : all_fit(63) ? DType::int64
                                  : DType::uint64;
   // Modulo 2^64, which is exact where the dtype holds the numbers.

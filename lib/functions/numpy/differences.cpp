@@ -44,9 +44,9 @@ class AxisGradient {
   }
   // The difference of the neighbours that there are, over their distance.
   Array between_neighbours() const {
-    const Array place = counting(n_), one = Array::literal(1, default_int);
-    const Array before = lax::max(lax::sub(place, one), Array::literal(0, default_int));
-    const Array after = numpy::minimum(lax::add(place, one), number_of(n_ - 1, default_int));
+    const Array place = counting(n_), one = Array::literal(1, default_int());
+    const Array before = lax::max(lax::sub(place, one), Array::literal(0, default_int()));
+    const Array after = numpy::minimum(lax::add(place, one), number_of(n_ - 1, default_int()));
     Shape along(f_.ndim(), 1);
     along[axis_] = n_;
     const Array steps = astype(lax::reshape(numpy::subtract(after, before), along), f_.dtype());

@@ -55,7 +55,7 @@ Array numpy::resize(Operand a, const Shape& new_shape) {
   if (n == Dim(0)) return lax::full(new_shape, 0, a.dtype());
   if (size == n) return lax::reshape(row, new_shape);
   if (less_equal(size, n) == true) return lax::reshape(part(row, 0, 0, size), new_shape);
-  const Array places = remainder(counting(size), number_of(n, default_int));
+  const Array places = remainder(counting(size), number_of(n, default_int()));
   return lax::reshape(take(row, places, 0, "clip"), new_shape);
 }
 
@@ -74,9 +74,9 @@ Array numpy::place(Operand arr, Operand mask, Operand vals, bool inplace) {
     return arr;
   }
   const Array flags = raveled(where_true);
-  const Array number = lax::sub(lax::cumsum(plait::functions::astype(flags, default_int), 0),
+  const Array number = lax::sub(lax::cumsum(plait::functions::astype(flags, default_int()), 0),
                                 filled(1, counting(flags.shape(0))));
-  const Array picked = take(row, remainder(number, number_of(n, default_int)), 0, "clip");
+  const Array picked = take(row, remainder(number, number_of(n, default_int())), 0, "clip");
   const Array fitted = plait::functions::astype(picked, arr.dtype());
   return lax::reshape(where(flags, fitted, raveled(arr)), arr.shape());
 }
@@ -113,7 +113,7 @@ Array numpy::put_along_axis(Operand arr, Operand indices, Operand values, std::o
   for (int i = 0; i < arr.ndim(); ++i)
     subscripts.push_back(
         i == dim ? plait::broadcast_to(brought_inside(indices, arr.shape(i), mode), shape)
-                 : lax::iota(default_int, shape, i));
+                 : lax::iota(default_int(), shape, i));
   const Array fitted = plait::functions::astype(plait::broadcast_to(values, shape), arr.dtype());
   return update_item(arr, subscripts, fitted, UpdateKind::set, put_options("put_along_axis", mode));
 }

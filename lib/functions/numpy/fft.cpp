@@ -84,7 +84,7 @@ Array shifted(const char* function, const Array& x, const Axes& axes, bool is_ba
 
 Array frequencies(const char* function, Dim n, Dim count, bool has_negative, const Operand& d,
                   const std::optional<DType>& dtype) {
-  const DType to = dtype.value_or(default_float);
+  const DType to = dtype.value_or(default_float());
   if (!is_floating(to))
     throw DtypeError(std::string(function) + ": dtype " + std::string(name_of(to)),
                      "choose a floating dtype");

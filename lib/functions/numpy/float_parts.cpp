@@ -57,7 +57,7 @@ std::pair<Array, Array> numpy::frexp(Operand x) {
   exponent = lax::sub(exponent, where(is_small, number(lift), number(0)));
   const Array has_none =
       logical_or(lax::eq(fixed, constant(0, fixed)), logical_not(isfinite(fixed)));
-  exponent = plait::functions::astype(where(has_none, number(0), exponent), default_int);
+  exponent = plait::functions::astype(where(has_none, number(0), exponent), default_int());
   return {scaled_by(y, lax::neg(exponent)), exponent};
 }
 
@@ -68,8 +68,8 @@ Array numpy::ldexp(Operand x1, Operand x2) {
   const Array x = floating_only("ldexp", x1);
   // Beyond these bounds every result is 0 or infinite.
   const int limit = 3 * layout_of(x.dtype()).bias;
-  Arrays both{plait::functions::astype(x, is_inexact(x1.dtype()) ? x.dtype() : default_float),
-              plait::functions::astype(clip(x2, -limit, limit), default_int)};
+  Arrays both{plait::functions::astype(x, is_inexact(x1.dtype()) ? x.dtype() : default_float()),
+              plait::functions::astype(clip(x2, -limit, limit), default_int())};
   broadcast_shapes(std::span<Array>(both), "ldexp");
   const Shape shape = both[0].ndim() == 0 ? both[1].shape() : both[0].shape();
   return scaled_by(plait::broadcast_to(both[0], shape), plait::broadcast_to(both[1], shape));
@@ -115,7 +115,7 @@ Array i0_far(const Array& x) {
 
 Array numpy::i0(Operand x) {
   const Array given = floating_only("i0", x);
-  const Array y = is_inexact(x.dtype()) ? given : plait::functions::astype(given, default_float);
+  const Array y = is_inexact(x.dtype()) ? given : plait::functions::astype(given, default_float());
   const Array size = lax::abs(y), is_far = lax::gt(size, constant(far, y));
   const Array zero = lax::zeros_like(y.aval());
   const Array near = lax::select(is_far, zero, y);
@@ -127,7 +127,7 @@ Array numpy::i0(Operand x) {
 Array numpy::kaiser(Dim M, Operand beta) {
   if (beta.ndim() != 0)
     throw ShapeError("kaiser: beta of shape (" + beta.shape().to_string() + ")", "give a scalar");
-  if (M == Dim(1)) return lax::full({1}, 1, default_float);
+  if (M == Dim(1)) return lax::full({1}, 1, default_float());
   const Array i = counting(M, DType::float64);
   const Array half = divide(number_of(M - 1, DType::float64), 2.0);
   const Array place = lax::div(lax::sub(i, half), half);
@@ -135,7 +135,7 @@ Array numpy::kaiser(Dim M, Operand beta) {
       lax::max(lax::sub(constant(1, place), lax::mul(place, place)), constant(0, place));
   const Array wide = plait::functions::astype(beta, DType::float64);
   return plait::functions::astype(divide(i0(multiply(wide, lax::sqrt(inside))), i0(wide)),
-                                  default_float);
+                                  default_float());
 }
 
 // --- Others --------------------------------------------------------------------------------------

@@ -40,18 +40,18 @@ BinPlaces bin_places(const Array& x, const Array& edges) {
   const Array points = astype(x, edges.dtype());
   const Dim count = edges.shape(0) - 1;
   const Array place =
-      lax::sub(numpy::searchsorted(edges, points, "right"), Array::literal(1, default_int));
+      lax::sub(numpy::searchsorted(edges, points, "right"), Array::literal(1, default_int()));
   const Array is_last = numpy::equal(points, lax::index_in_dim(edges, -1, 0, false));
-  const Array bin = numpy::where(is_last, number_of(count - 1, default_int), place);
-  Array outside = lax::lt(bin, Array::literal(0, default_int));
+  const Array bin = numpy::where(is_last, number_of(count - 1, default_int()), place);
+  Array outside = lax::lt(bin, Array::literal(0, default_int()));
   outside = lax::bitwise_or(
-      outside, lax::ge(bin, plait::broadcast_to(number_of(count, default_int), bin.shape())));
+      outside, lax::ge(bin, plait::broadcast_to(number_of(count, default_int()), bin.shape())));
   return {bin, lax::bitwise_or(outside, numpy::isnan(points))};
 }
 
 // How many values, or which sum of weights, the bins of these numbers hold.
 Array counts_of(const BinPlaces& places, Dim size, const std::optional<Array>& weights) {
-  const Array target = numpy::where(places.outside, number_of(size, default_int), places.bin);
+  const Array target = numpy::where(places.outside, number_of(size, default_int()), places.bin);
   return numpy::bincount(target, weights ? std::optional<Array>(raveled(*weights)) : std::nullopt,
                          0, size);
 }
@@ -97,7 +97,7 @@ std::pair<Array, std::vector<Array>> numpy::histogramdd(Operand sample, Operands
     const Dim count = edges[i].shape(0) - 1;
     const BinPlaces places = bin_places(floating_only("histogramdd", x), edges[i]);
     all = i == 0 ? places
-                 : BinPlaces{add(multiply(all.bin, number_of(count, default_int)), places.bin),
+                 : BinPlaces{add(multiply(all.bin, number_of(count, default_int())), places.bin),
                              lax::bitwise_or(all.outside, places.outside)};
     shape.push_back(count);
   }

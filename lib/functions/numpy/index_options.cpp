@@ -10,8 +10,8 @@ using namespace functions;  // NOLINT
 Array numpy::choose(Operand a, Operands choices, const std::string& mode) {
   if (mode == "clip" || choices.empty()) return choose(a, choices);
   if (!is_integer(a.dtype())) return choose(a, choices);  // throws
-  const Array index = astype(a, default_int);
-  const Array count = number_of(Dim(std::int64_t(choices.size())), default_int);
+  const Array index = astype(a, default_int());
+  const Array count = number_of(Dim(std::int64_t(choices.size())), default_int());
   if (mode == "wrap") return choose(remainder(index, count), choices);
   if (mode != "raise")
     throw ValueError("choose: mode is '" + mode + "'", "choose 'raise', 'wrap' or 'clip'");
@@ -69,10 +69,10 @@ Array ravel_multi_index_of(Operands multi_index, const Shape& dims, const std::s
                            const std::string& order) {
   return numpy::ravel_multi_index(multi_index, dims, mode, order);
 }
-Argument indices_of(const Shape& dimensions, DType dtype, bool sparse) {
+Argument indices_of(const Shape& dimensions, std::optional<DType> dtype, bool sparse) {
   if (!sparse) return detail::give(numpy::indices(dimensions, dtype));
   Arrays axes;
-  for (Dim size : dimensions) axes.push_back(counting(size, dtype));
+  for (Dim size : dimensions) axes.push_back(counting(size, dtype.value_or(default_int())));
   return detail::give(numpy::meshgrid(axes, true, "ij"));
 }
 Array cross_of(Operand a, Operand b, int axisa, int axisb, int axisc, std::optional<int> axis) {
@@ -89,7 +89,7 @@ Array cross_of(Operand a, Operand b, int axisa, int axisb, int axisc, std::optio
              "with order 'F' the first. Indices outside: an IndexError where they are known, "
              "counted modulo the size ('wrap') or the nearest inside ('clip').",
              &ravel_multi_index_of),
-    function("numpy", "indices(dimensions, dtype=int32, sparse=False)",
+    function("numpy", "indices(dimensions, dtype=None, sparse=False)",
              "The index along each axis at each place of a shape, stacked; sparse: an array for "
              "each axis that has size 1 along the others.",
              &indices_of),

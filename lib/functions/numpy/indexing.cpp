@@ -41,7 +41,7 @@ void require_indices(std::string_view function, const Array& indices) {
 Array normalized(const Array& indices, Dim size, const TakeMode& mode) {
   const DType dtype = index_dtype(indices);
   const Array index =
-      astype(indices, is_unsigned_integer(dtype) && size_of(dtype) < 4 ? default_int : dtype);
+      astype(indices, is_unsigned_integer(dtype) && size_of(dtype) < 4 ? default_int() : dtype);
   const Array n = number_of(size, index.dtype());
   if (mode.wrap) return numpy::remainder(index, n);
   if (mode.gather == GatherScatterMode::clip || is_unsigned_integer(index.dtype())) return index;
@@ -126,18 +126,19 @@ Places places_of(const Array& mask, std::optional<Dim> size, std::string_view fu
     places.count = size_from_data(count, n, function);
     places.room = count.known_buffer() ? places.count : n;
   }
-  const Array running = lax::cumsum(astype(mask, default_int), 0);
+  const Array running = lax::cumsum(astype(mask, default_int()), 0);
   // Each true element goes to the position that its count gives; the others are dropped.
   const Array target =
       lax::select(mask, lax::sub(running, constant(1, running)),
-                  lax::broadcast_in_dim(number_of(places.room, default_int), mask.shape(), {}));
+                  lax::broadcast_in_dim(number_of(places.room, default_int()), mask.shape(), {}));
   const Array index =
-      lax::scatter(lax::full({places.room}, 0, default_int), as_rows(target), counting(n),
+      lax::scatter(lax::full({places.room}, 0, default_int()), as_rows(target), counting(n),
                    {{0}, {0}, 0}, lax::ScatterKind::set, {GatherScatterMode::fill, true, false});
   places.index = places.of(index);
   if (!size) return places;
-  const Array total = n == Dim(0) ? Array::literal(0, default_int)
-                                  : lax::reduce_sum(astype(mask, default_int), std::vector<int>{0});
+  const Array total = n == Dim(0)
+                          ? Array::literal(0, default_int())
+                          : lax::reduce_sum(astype(mask, default_int()), std::vector<int>{0});
   places.is_real = lax::lt(counting(*size), total);
   return places;
 }
@@ -164,7 +165,7 @@ Array numpy::flatnonzero(Operand a, std::optional<Dim> size, double fill_value) 
 }
 Array numpy::argwhere(Operand a, std::optional<Dim> size, double fill_value) {
   const std::vector<Array> indices = nonzero(atleast_1d(a), size, fill_value);
-  return a.ndim() == 0 ? lax::full({indices[0].shape(0), 0}, 0, default_int) : stack(indices, 1);
+  return a.ndim() == 0 ? lax::full({indices[0].shape(0), 0}, 0, default_int()) : stack(indices, 1);
 }
 
 Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,
@@ -254,15 +255,15 @@ numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> si
   const Array is_first = starts_of_runs(differs);
   const Places places = places_of(is_first, size, "unique");
   const Array kind =
-      lax::sub(lax::cumsum(astype(is_first, default_int), 0), Array::literal(1, default_int));
+      lax::sub(lax::cumsum(astype(is_first, default_int()), 0), Array::literal(1, default_int()));
   Unique result;
   result.values = take(values, places.index, 0, "fill");
   if (size && fill_value) result.values = filled_up(result.values, places.is_real, *fill_value);
   result.indices = take(order, places.index, 0, "fill");
-  result.inverse =
-      lax::reshape(lax::scatter(lax::full({n}, 0, default_int), as_rows(order), kind, {{0}, {0}, 0},
-                                lax::ScatterKind::set, {GatherScatterMode::promise, true, false}),
-                   x.shape());
+  result.inverse = lax::reshape(
+      lax::scatter(lax::full({n}, 0, default_int()), as_rows(order), kind, {{0}, {0}, 0},
+                   lax::ScatterKind::set, {GatherScatterMode::promise, true, false}),
+      x.shape());
   result.counts = places.of(bincount(kind, {}, 0, places.room));
   return result;
 }

@@ -156,7 +156,7 @@ numpy::linalg::LeastSquares numpy::linalg::lstsq(Operand a, Operand b,
   const Array x = numpy::matmul(pinv(left, relative), right);
   const Array rest = lax::abs(lax::sub(right, numpy::matmul(left, x)));
   const Array least = lax::mul(numpy::max(s, {}, true), Array::literal(relative, s.dtype()));
-  const Array rank = numpy::sum(numpy::greater(s, least), {}, default_int);
+  const Array rank = numpy::sum(numpy::greater(s, least), {}, default_int());
   return {x, numpy::sum(lax::mul(rest, rest), 0), rank, s};
 }
 
@@ -242,7 +242,7 @@ namespace {
 
 Array values_above(const Array& s, const Array& least) {
   const Array limit = plait::broadcast_to(least, s.shape());
-  return numpy::sum(lax::gt(s, limit), s.ndim() - 1, default_int);
+  return numpy::sum(lax::gt(s, limit), s.ndim() - 1, default_int());
 }
 
 // A tolerance for each matrix, as an array with an axis for its singular values.
@@ -308,7 +308,7 @@ Array pinv_of(Operand a, const OptionalArray& rtol) {
 
 Array numpy::linalg::matrix_rank(Operand M, std::optional<double> rtol, bool hermitian,
                                  std::optional<double> tol) {
-  if (M.ndim() < 2) return numpy::astype(numpy::any(truth(M)), default_int);  // is it nonzero
+  if (M.ndim() < 2) return numpy::astype(numpy::any(truth(M)), default_int());  // is it nonzero
   const Array x = matrices_only("matrix_rank", M);
   const Array s = hermitian ? lax::abs(eigvalsh(x)) : svdvals(x);
   const DType real = s.dtype();

@@ -109,7 +109,7 @@ Array pad_odd(Array x, const Widths& widths, const std::string& mode) {
       throw ValueError("pad: axis " + std::to_string(axis) + " has no elements to pad with",
                        "use mode 'constant'");
     const Dim overlap = mode == "reflect" ? 1 : 0, period = maximum(1, 2 * (n - overlap));
-    auto number = [](Dim dim) { return number_of(dim, default_int); };
+    auto number = [](Dim dim) { return number_of(dim, default_int()); };
     const Array position = lax::sub(counting(before + n + after), number(before));
     const Array place = numpy::remainder(position, number(period));
     const Array turns = numpy::floor_divide(position, number(period));

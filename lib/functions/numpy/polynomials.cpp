@@ -106,8 +106,8 @@ Array numpy::polyder(Operand p, int m) {
   Array result = coefficients("polyder", p);
   for (int i = 0; i < m; ++i) {
     const Dim size = result.shape(0), left = maximum(0, size - 1);
-    const Array powers = lax::sub(number_of(size, default_int),
-                                  lax::add(counting(left), Array::literal(1, default_int)));
+    const Array powers = lax::sub(number_of(size, default_int()),
+                                  lax::add(counting(left), Array::literal(1, default_int())));
     result = multiply(part(result, 0, 0, left), as_weak_as(result, astype(powers, result.dtype())));
   }
   return result;
@@ -123,7 +123,7 @@ Array numpy::polyint(Operand p, int m, const OptionalArray& k) {
   constants = plait::broadcast_to(constants, Shape{m});
   for (int i = 0; i < m; ++i) {
     const Dim size = result.shape(0);
-    const Array powers = lax::sub(number_of(size, default_int), counting(size));
+    const Array powers = lax::sub(number_of(size, default_int()), counting(size));
     const Array raised = divide(result, astype(powers, result.dtype()));
     result = concatenate({raised, part(constants, 0, i, i + 1)});
   }

@@ -60,10 +60,10 @@ namespace {
 // a rotated along an axis by a number that is not known.
 Array rolled_by(const Array& a, const Array& shift, int axis) {
   const Dim n = a.shape(axis);
-  const Array wide = size_of(shift.dtype()) < 4 ? astype(shift, default_int) : shift;
+  const Array wide = size_of(shift.dtype()) < 4 ? astype(shift, default_int()) : shift;
   const Array least = lax::rem(wide, number_of(maximum(n, 1), wide.dtype()));  // above -n
-  const Array from = lax::sub(counting(n), astype(least, default_int));
-  return numpy::take(a, numpy::remainder(from, number_of(maximum(n, 1), default_int)), axis,
+  const Array from = lax::sub(counting(n), astype(least, default_int()));
+  return numpy::take(a, numpy::remainder(from, number_of(maximum(n, 1), default_int())), axis,
                      "clip");
 }
 
@@ -106,8 +106,8 @@ namespace {
 // For each position of a padded axis, the index of the element that appears there.
 Array shown_index(Dim n, const PadWidth::Pair& width, const std::string& mode) {
   const Array position =
-      lax::sub(counting(width.first + n + width.second), number_of(width.first, default_int));
-  auto number = [](Dim dim) { return number_of(dim, default_int); };
+      lax::sub(counting(width.first + n + width.second), number_of(width.first, default_int()));
+  auto number = [](Dim dim) { return number_of(dim, default_int()); };
   if (mode == "edge") return numpy::clip(position, number(0), number(n - 1));
   if (mode == "wrap") return numpy::remainder(position, number(n));
   if (mode == "symmetric") {  // ... 1 0 0 1 2 2 1 ...

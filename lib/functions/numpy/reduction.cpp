@@ -21,9 +21,10 @@ using OptionalArray = std::optional<Array>;
 
 // NumPy's dtype of sums: bools and small integers become the default integer.
 DType sum_dtype(DType dtype) {
-  if (is_bool(dtype)) return default_int;
-  if (is_signed_integer(dtype) && size_of(dtype) < size_of(default_int)) return default_int;
-  if (is_unsigned_integer(dtype) && size_of(dtype) < size_of(default_int)) return DType::uint32;
+  if (is_bool(dtype)) return default_int();
+  if (is_signed_integer(dtype) && size_of(dtype) < size_of(default_int())) return default_int();
+  if (is_unsigned_integer(dtype) && size_of(dtype) < size_of(default_int()))
+    return default_int() == DType::int64 ? DType::uint64 : DType::uint32;
   return dtype;
 }
 
@@ -193,7 +194,7 @@ DType mean_dtype(const Array& a, std::optional<DType> dtype, std::string_view fu
         std::string(function) + ": dtype " + std::string(name_of(*dtype)) + " holds no fractions",
         "ask for a float dtype and convert the result");
   if (dtype) return *dtype;
-  return is_inexact(a.dtype()) ? a.dtype() : a.aval().weak ? DType::float64 : default_float;
+  return is_inexact(a.dtype()) ? a.dtype() : a.aval().weak ? DType::float64 : default_float();
 }
 
 // A result in the requested dtype, if any.
@@ -281,18 +282,18 @@ Array numpy::ptp(Operand a, const Axes& axis, bool keepdims) {
   return subtract(max(a, axis, keepdims), min(a, axis, keepdims));
 }
 Array numpy::count_nonzero(Operand a, const Axes& axis, bool keepdims) {
-  return sum(truth(a), axis, default_int, keepdims);
+  return sum(truth(a), axis, default_int(), keepdims);
 }
 
 // --- Indices of extremes -------------------------------------------------------------------------
 
 namespace {
-Array arg_extreme(Array (*reduce)(Operand, int, DType), const Operand& a, std::optional<int> axis,
-                  bool keepdims, std::string_view function) {
+Array arg_extreme(Array (*reduce)(Operand, int, std::optional<DType>), const Operand& a,
+                  std::optional<int> axis, bool keepdims, std::string_view function) {
   const Array x = axis ? Array(a) : raveled(a);
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), function);
   require_elements(x, std::vector<int>{dim}, function);
-  const Array index = reduce(is_bool(x.dtype()) ? astype(x, DType::uint8) : x, dim, default_int);
+  const Array index = reduce(is_bool(x.dtype()) ? astype(x, DType::uint8) : x, dim, default_int());
   if (!keepdims) return index;
   return axis ? with_axes(index, x.shape(), std::vector<int>{dim})
               : lax::reshape(index, Shape(a.ndim(), 1));

@@ -25,7 +25,8 @@ struct Runs {
 };
 
 Array numbers_of_runs(const Array& is_first) {
-  return lax::sub(lax::cumsum(astype(is_first, default_int), 0), Array::literal(1, default_int));
+  return lax::sub(lax::cumsum(astype(is_first, default_int()), 0),
+                  Array::literal(1, default_int()));
 }
 
 Runs runs_of(std::string_view function, const Array& ar1, const Array& ar2) {
@@ -41,14 +42,14 @@ Runs runs_of(std::string_view function, const Array& ar1, const Array& ar2) {
 // Whether the run of each element has one that belongs to a mask.
 Array run_has(const Runs& runs, const Array& mask) {
   const Array counts =
-      numpy::bincount(runs.run, astype(mask, default_int), 0, runs.values.shape(0));
+      numpy::bincount(runs.run, astype(mask, default_int()), 0, runs.values.shape(0));
   return lax::gt(numpy::take(counts, runs.run, 0, "clip"), filled(0, runs.run));
 }
 struct Sides {
   Array in_first, in_second;
 };
 Sides sides_of(const Runs& runs) {
-  const Array first = numpy::less(runs.order, number_of(runs.n1, default_int));
+  const Array first = numpy::less(runs.order, number_of(runs.n1, default_int()));
   return {run_has(runs, first), run_has(runs, lax::bitwise_not(first))};
 }
 
@@ -68,7 +69,7 @@ Chosen chosen(const Array& values, const Array& mask, std::optional<Dim> size,
     return result;
   }
   const Array first = numpy::minimum(numpy::take(result.places, 0, 0, "fill", 0.0),
-                                     number_of(values.shape(0), default_int));
+                                     number_of(values.shape(0), default_int()));
   result.places = numpy::where(result.is_real, result.places, first);
   result.values = numpy::take(values, result.places, 0, "fill", 0.0);
   if (fill_value)
@@ -113,7 +114,7 @@ numpy::Intersection numpy::intersection(Operand ar1, Operand ar2, std::optional<
   // The sort is stable, so that a run begins with its first element in the first array. Its first
   // element in the second one has the least number among those from n1 on.
   const Dim n = runs.values.shape(0), n2 = n - runs.n1;
-  const Array n1 = number_of(runs.n1, default_int), outside = number_of(n, default_int);
+  const Array n1 = number_of(runs.n1, default_int()), outside = number_of(n, default_int());
   const Array in_second = where(less(runs.order, n1), outside, runs.order);
   const Array rows = lax::reshape(runs.run, {n, 1});
   const Array least =
@@ -121,7 +122,7 @@ numpy::Intersection numpy::intersection(Operand ar1, Operand ar2, std::optional<
                    lax::ScatterKind::min, {lax::GatherScatterMode::promise, false, true});
   auto at_places = [&](const Array& from, Dim none) {
     const Array index = take(from, found.places, 0, "clip");
-    return where(found.is_real, index, number_of(none, default_int));
+    return where(found.is_real, index, number_of(none, default_int()));
   };
   const Array second = take(least, runs.run, 0, "clip");
   return {found.values, at_places(runs.order, runs.n1), at_places(subtract(second, n1), n2)};
@@ -166,9 +167,9 @@ numpy::Unique numpy::unique_slices(Operand ar, int axis, std::optional<Dim> size
   shape[0] = count;
   result.values = moved(lax::reshape(values, shape), 0, dim);
   result.indices = found.values;
-  result.inverse =
-      lax::scatter(lax::full({n}, 0, default_int), lax::reshape(order, {n, 1}), run, {{0}, {0}, 0},
-                   lax::ScatterKind::set, {lax::GatherScatterMode::promise, true, false});
+  result.inverse = lax::scatter(lax::full({n}, 0, default_int()), lax::reshape(order, {n, 1}), run,
+                                {{0}, {0}, 0}, lax::ScatterKind::set,
+                                {lax::GatherScatterMode::promise, true, false});
   result.counts = bincount(run, {}, 0, count);
   return result;
 }

@@ -341,7 +341,7 @@ Array repeat_each(const Array& x, const Array& counts, int dim, std::optional<Di
     throw DtypeError("repeat: counts of type " + counts.aval().to_string(),
                      "give an integer, or a vector of integers");
   const Array each =
-      plait::broadcast_to(astype(counts, default_int), {x.shape(dim)});  // ShapeError otherwise
+      plait::broadcast_to(astype(counts, default_int()), {x.shape(dim)});  // ShapeError otherwise
   if (each.known_buffer() && numpy::any(lax::lt(each, numpy::zeros_like(each))).item<bool>())
     throw ValueError("repeat: a count is negative", "give counts >= 0");
   const Array ends = lax::cumsum(each, 0);
@@ -358,7 +358,7 @@ Array numpy::repeat(Operand a, const Repeats& repeats, std::optional<int> axis,
   if (!repeats.count()) return repeat_each(x, repeats.counts(), dim, total_repeat_length);
   const Dim count = *repeats.count();
   if (total_repeat_length && !(x.shape(dim) * count == *total_repeat_length))
-    return repeat_each(x, number_of(count, default_int), dim, total_repeat_length);
+    return repeat_each(x, number_of(count, default_int()), dim, total_repeat_length);
   if (less_equal(0, count) == false)
     throw ValueError("repeat: the count is " + count.to_string(), "give a count >= 0");
   Shape spread = x.shape(), result = x.shape();

@@ -18,7 +18,7 @@ Array numpy::sort(Operand a, std::optional<int> axis, bool stable, bool descendi
 Array numpy::argsort(Operand a, std::optional<int> axis, bool stable, bool descending) {
   const Array x = axis ? Array(a) : raveled(a);
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), "argsort");
-  return lax::sort(Operands{x, lax::iota(default_int, x.shape(), dim)}, dim, stable, 1,
+  return lax::sort(Operands{x, lax::iota(default_int(), x.shape(), dim)}, dim, stable, 1,
                    descending)[1];
 }
 
@@ -26,7 +26,7 @@ Array numpy::lexsort(Operands keys, int axis) {
   if (keys.empty()) throw ValueError("lexsort: no keys", "give at least one");
   Arrays operands(keys.rbegin(), keys.rend());
   const int dim = normalize_axis(axis, operands[0].ndim(), "lexsort");
-  operands.push_back(lax::iota(default_int, operands[0].shape(), dim));
+  operands.push_back(lax::iota(default_int(), operands[0].shape(), dim));
   return lax::sort(Operands(operands), dim, true, int(keys.size())).back();
 }
 
@@ -45,9 +45,9 @@ Array bisect(const Array& sorted, const Array& values, const std::string& side) 
   const Dim n = sorted.shape(0);
   const Shape& shape = values.shape();
   const int steps = n.is_constant() ? std::bit_width(std::uint64_t(n.constant())) : 31;
-  Array low = lax::full(shape, 0, default_int),
-        high = plait::broadcast_to(number_of(n, default_int), shape);
-  const Array one = Array::literal(1, default_int);
+  Array low = lax::full(shape, 0, default_int()),
+        high = plait::broadcast_to(number_of(n, default_int()), shape);
+  const Array one = Array::literal(1, default_int());
   for (int step = 0; step < steps; ++step) {
     const Array middle = lax::shift_right_logical(lax::add(low, high), one);
     const Array value = numpy::take(sorted, middle, 0, "clip");
@@ -70,7 +70,7 @@ Array numpy::searchsorted(Operand a, Operand v, const std::string& side,
                      "give a vector");
   Arrays x{sorter ? take(a, *sorter, 0) : Array(a), v};
   promote_dtypes(x, "searchsorted");
-  if (a.shape(0) == Dim(0)) return lax::full(v.shape(), 0, default_int);
+  if (a.shape(0) == Dim(0)) return lax::full(v.shape(), 0, default_int());
   return in_one_program(
       "searchsorted", x, {{"side", side}}, v.shape().num_elements(),
       [&](std::span<const Array> inputs) { return Arrays{bisect(inputs[0], inputs[1], side)}; });
@@ -101,10 +101,10 @@ Array numpy::interp(Operand x, Operand xp, Operand fp, const OptionalArray& left
   for (Array& array : points) array = floating_only("interp", array);
   const Array &at = points[0], &grid = points[1], values = to_inexact(fp);
   const Dim n = xp.shape(0);
-  const Array last = number_of(n - 1, default_int), place = searchsorted(grid, at, "right");
-  const Array upper = lax::min(lax::max(place, Array::literal(1, default_int)), last);
+  const Array last = number_of(n - 1, default_int()), place = searchsorted(grid, at, "right");
+  const Array upper = lax::min(lax::max(place, Array::literal(1, default_int())), last);
   const Array lower =
-      lax::max(lax::sub(upper, Array::literal(1, default_int)), Array::literal(0, default_int));
+      lax::max(lax::sub(upper, Array::literal(1, default_int())), Array::literal(0, default_int()));
   auto pick = [&](const Array& from, const Array& index) { return take(from, index, 0, "clip"); };
   const Array x0 = pick(grid, lower), dx = lax::sub(pick(grid, upper), x0),
               f0 = pick(values, lower);
@@ -185,9 +185,9 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
   Array highest = number_of(n - 1, DType::float64);
   if (nan_rows == NanRows::ignore) {
     const Array count =
-        lax::reduce_sum(astype(lax::eq(rows, rows), default_int), std::vector<int>{last});
+        lax::reduce_sum(astype(lax::eq(rows, rows), default_int()), std::vector<int>{last});
     const Array top =
-        lax::max(lax::sub(count, Array::literal(1, default_int)), Array::literal(0, default_int));
+        lax::max(lax::sub(count, Array::literal(1, default_int())), Array::literal(0, default_int()));
     std::vector<int> leading;
     for (int i = 0; i < last; ++i) leading.push_back(i);
     highest = lax::broadcast_in_dim(astype(top, DType::float64), spread, leading);
@@ -196,7 +196,7 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
   const std::optional<Array> by_method = place_by_method(method, parts, highest);
   const Array place = by_method ? *by_method : lax::mul(parts, highest);
   auto at = [&](const Array& index) {
-    return numpy::take_along_axis(rows, astype(index, default_int), last, "clip");
+    return numpy::take_along_axis(rows, astype(index, default_int()), last, "clip");
   };
   Array result;
   if (method == "lower")
@@ -278,11 +278,11 @@ Array numpy::bincount(Operand x, const OptionalArray& weights, int minlength,
   if (x.ndim() != 1)
     throw ShapeError("bincount: an array of shape (" + x.shape().to_string() + ")",
                      "give a vector");
-  const Array bins = maximum(astype(x, size_of(x.dtype()) < 4 ? default_int : x.dtype()), 0);
+  const Array bins = maximum(astype(x, size_of(x.dtype()) < 4 ? default_int() : x.dtype()), 0);
   Dim size = length.value_or(minlength);
   if (!length && !(x.shape(0) == Dim(0)))
     size = std::max<std::int64_t>(minlength, max(bins).item<std::int64_t>() + 1);
-  const Array ones = weights ? *weights : lax::full(x.shape(), 1, default_int);
+  const Array ones = weights ? *weights : lax::full(x.shape(), 1, default_int());
   if (!(ones.shape() == x.shape()))
     throw ShapeError("bincount: weights of shape (" + ones.shape().to_string() + ") for " +
                          x.shape(0).to_string() + " elements",

@@ -117,7 +117,7 @@ IndexArrays make_index_arrays(const Array& operand, const Plan& plan) {
     rows.dimensions.axes.push_back(int(axis));
     const Array index = cut.kind == AxisCut::Kind::array ? cut.index
                         : cut.start.is_constant()        ? Array(cut.start)
-                                                  : functions::number_of(cut.start, default_int);
+                                                  : functions::number_of(cut.start, default_int());
     columns.push_back(count_from_start(index, operand.shape(int(axis))));
     shapes.push_back(columns.back().shape());
   }

@@ -207,7 +207,7 @@ Array optim::global_norm(const ArrayTree& tree) {
     const Array square = numpy::sum(lax::mul(x, x));
     total = total.is_valid() ? numpy::add(total, square) : square;
   }
-  return total.is_valid() ? lax::sqrt(total) : lax::full({}, 0, default_float);
+  return total.is_valid() ? lax::sqrt(total) : lax::full({}, 0, default_float());
 }
 
 ArrayTree optim::clip_by_global_norm(const ArrayTree& grads, const Array& max_norm) {

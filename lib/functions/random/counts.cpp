@@ -149,7 +149,7 @@ Array known_shape(std::string_view function, const Array& x, DType dtype, const 
 Array random::poisson(Operand key, Operand lam, const std::optional<Shape>& shape,
                       OptionalDType dtype) {
   require_key("poisson", key);
-  const DType to = dtype.value_or(default_int);
+  const DType to = dtype.value_or(default_int());
   if (!is_integer(to))
     throw DtypeError("poisson: dtype " + std::string(name_of(to)) + " is not an integer",
                      "ask for an integer dtype");
@@ -173,7 +173,7 @@ Array random::binomial(Operand key, Operand n, Operand p, const std::optional<Sh
   const DType to = float_dtype("binomial", dtype);
   const Shape sizes = shape_or("binomial", shape, {n, p});
   const Array chance = to_inexact(p);
-  const DType own = chance.aval().weak ? default_float : chance.dtype();
+  const DType own = chance.aval().weak ? default_float() : chance.dtype();
   const Arrays inputs{key, known_shape("binomial", n, own, sizes),
                       known_shape("binomial", chance, own, sizes)};
   return astype(in_one_program("binomial", inputs, {}, Dim(loops_are_large),
@@ -190,7 +190,7 @@ Array random::multinomial(Operand key, Operand n, Operand p, const std::optional
   const DType to = float_dtype("multinomial", dtype);
   Arrays both{to_inexact(n), to_inexact(p)};
   promote_dtypes(both, "multinomial");
-  const DType own = both[1].aval().weak ? default_float : both[1].dtype();
+  const DType own = both[1].aval().weak ? default_float() : both[1].dtype();
   if (both[1].ndim() < 1)
     throw ShapeError("multinomial: p is a number", "give the probabilities along the last axis");
   const Shape whole = shape.value_or(both[1].shape());
@@ -212,12 +212,12 @@ Array random::multinomial(Operand key, Operand n, Operand p, const std::optional
 Array random::geometric(Operand key, Operand p, const std::optional<Shape>& shape,
                         OptionalDType dtype) {
   require_key("geometric", key);
-  const DType to = dtype.value_or(default_int);
+  const DType to = dtype.value_or(default_int());
   if (!is_integer(to))
     throw DtypeError("geometric: dtype " + std::string(name_of(to)) + " is not an integer",
                      "ask for an integer dtype");
   const Array chance = to_inexact(p);
-  const DType own = chance.aval().weak ? default_float : chance.dtype();
+  const DType own = chance.aval().weak ? default_float() : chance.dtype();
   const Shape sizes = shape_or("geometric", shape, {chance});
   const Array u = uniform(key, sizes, own);
   const Array above = numpy::where(numpy::equal(u, 0), 1, u);

@@ -14,7 +14,7 @@ using OptionalDType = std::optional<DType>;
 
 Array random::normal(Operand key, const Shape& shape, OptionalDType dtype) {
   require_key("normal", key);
-  const DType to = dtype.value_or(default_float);
+  const DType to = dtype.value_or(default_float());
   if (is_complex(to)) {
     const Array keys = lax::random_split(key, {2});
     const DType real = real_dtype_of(to);

@@ -21,7 +21,7 @@ void functions::require_key(std::string_view function, const Array& key) {
 }
 
 DType functions::float_dtype(std::string_view function, std::optional<DType> dtype) {
-  const DType result = dtype.value_or(default_float);
+  const DType result = dtype.value_or(default_float());
   if (!is_floating(result))
     throw DtypeError(
         std::string(function) + ": dtype " + std::string(name_of(result)) + " is not a float",
@@ -178,7 +178,7 @@ Array random::uniform(Operand key, const Shape& shape, OptionalDType dtype, Oper
 Array random::randint(Operand key, const Shape& shape, Operand minval, Operand maxval,
                       OptionalDType dtype) {
   require_key("randint", key);
-  const DType to = dtype.value_or(default_int);
+  const DType to = dtype.value_or(default_int());
   if (!is_integer(to))
     throw DtypeError("randint: dtype " + std::string(name_of(to)) + " is not an integer",
                      "ask for an integer dtype");
@@ -237,7 +237,7 @@ Array random::randint(Operand key, const Shape& shape, Operand minval, Operand m
 // --- Discrete distributions ----------------------------------------------------------------------
 
 Array random::bernoulli(Operand key, Operand p, const std::optional<Shape>& shape) {
-  const DType to = p.aval().weak ? default_float : p.dtype();
+  const DType to = p.aval().weak ? default_float() : p.dtype();
   if (!is_floating(to) || is_integer(p.dtype()) || is_bool(p.dtype()))
     throw DtypeError("bernoulli: a probability of dtype " + std::string(name_of(p.dtype())),
                      "give a float");
@@ -245,7 +245,7 @@ Array random::bernoulli(Operand key, Operand p, const std::optional<Shape>& shap
   return lax::lt(uniform(key, sizes, to), to_shape_of("bernoulli", astype(p, to), sizes));
 }
 Array random::rademacher(Operand key, const Shape& shape, OptionalDType dtype) {
-  const DType to = dtype.value_or(default_int);
+  const DType to = dtype.value_or(default_int());
   const Array heads = astype(bernoulli(key, 0.5, shape), to);
   return lax::sub(lax::mul(heads, Array::literal(2, to)), Array::literal(1, to));
 }

@@ -51,7 +51,7 @@ Array random::multivariate_normal(Operand key, Operand mean, Operand cov,
 Array random::orthogonal(Operand key, Dim n, const Shape& shape, OptionalDType dtype,
                          const std::optional<Dim>& m) {
   require_key("orthogonal", key);
-  const DType to = dtype.value_or(default_float);
+  const DType to = dtype.value_or(default_float());
   if (!is_inexact(to))
     throw DtypeError("orthogonal: dtype " + std::string(name_of(to)) + " is not float or complex",
                      "ask for a float or complex dtype");

@@ -38,7 +38,7 @@ Array ortho_factors(const Array& x, int axis) {
   const Array count = number_of(n, x.dtype());
   const Array at_0 = lax::sqrt(lax::div(constant(0.25, x), count)),
               elsewhere = lax::sqrt(lax::div(constant(0.5, x), count));
-  const Array is_0 = lax::eq(counting(n), Array::literal(0, default_int));
+  const Array is_0 = lax::eq(counting(n), Array::literal(0, default_int()));
   return along_axis(
       lax::select(is_0, broadcast_to(at_0, Shape{n}), broadcast_to(elsewhere, Shape{n})), x, axis);
 }

@@ -25,7 +25,7 @@ Array special::sph_harm_y(Operand n, Operand m, Operand theta, Operand phi,
   Arrays angles{theta, phi};
   promote_dtypes(angles, "sph_harm_y");
   for (Array& angle : angles) angle = floating_only("sph_harm_y", to_inexact(angle));
-  const DType to = angles[0].aval().weak ? default_float : angles[0].dtype();
+  const DType to = angles[0].aval().weak ? default_float() : angles[0].dtype();
   Arrays all{astype(n, to), astype(m, to), astype(angles[0], to), astype(angles[1], to)};
   const Shape shapes[] = {all[0].shape(), all[1].shape(), all[2].shape(), all[3].shape()};
   const Shape shape = plait::broadcast_shapes(shapes, "sph_harm_y");

@@ -45,12 +45,12 @@ Array stats::rankdata(Operand a, const std::string& method, const std::optional<
   const auto of_places = [&place, axis = dim](const Array& ranks) {
     return numpy::take_along_axis(ranks, place, axis);
   };
-  const Array dense = numpy::cumsum(astype(begins, default_int), dim);
+  const Array dense = numpy::cumsum(astype(begins, default_int()), dim);
   if (method == "dense") return of_places(dense);
   const Array first = lax::cummax(numpy::where(begins, index, 0), dim);
   // The last of a run is one before the next run's first.
   const Dim size = sorted.shape(dim);
-  const Array end = plait::broadcast_to(number_of(size, default_int), index.shape());
+  const Array end = plait::broadcast_to(number_of(size, default_int()), index.shape());
   const Array next = numpy::concatenate(
       {part(numpy::where(begins, index, end), dim, 1, size), part(end, dim, 0, 1)}, dim);
   const Array last = lax::cummin(next, dim, true);
@@ -59,7 +59,7 @@ Array stats::rankdata(Operand a, const std::string& method, const std::optional<
   if (method != "average")
     throw ValueError("rankdata: method '" + method + "'",
                      "give 'average', 'min', 'max', 'dense' or 'ordinal'");
-  const DType to = size_of(to_inexact(x).dtype()) == 8 ? DType::float64 : default_float;
+  const DType to = size_of(to_inexact(x).dtype()) == 8 ? DType::float64 : default_float();
   const Array ranks = astype(of_places(first + 1 + last), to) * 0.5;
   return is_inexact(x.dtype()) ? numpy::where(numpy::any(numpy::isnan(x), {dim}, true), NAN, ranks)
                                : ranks;

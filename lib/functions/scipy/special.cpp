@@ -272,7 +272,7 @@ Array special::bernoulli(int n) {
       value = (k % 4 == 2 ? 2 : -2) * sum;
       for (int j = 1; j <= k; ++j) value *= j / (2 * M_PI);
     }
-    numbers.push_back(Array::literal(value, default_float));
+    numbers.push_back(Array::literal(value, default_float()));
   }
   return numpy::stack(numbers, 0);
 }

@@ -85,12 +85,11 @@ Array with_subdiagonal(std::string_view name, const Array& row, const Array& bel
 
 // A matrix of known numbers in the default float.
 Array known_matrix(std::int64_t n, const std::function<double(std::int64_t, std::int64_t)>& value) {
-  Buffer buffer = Buffer::empty(default_float, {n, n});
-  auto* const numbers = static_cast<float*>(buffer.mutable_data());
-  static_assert(default_float == DType::float32);
+  Buffer buffer = Buffer::empty(DType::float64, {n, n});
+  auto* const numbers = static_cast<double*>(buffer.mutable_data());
   for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < n; ++j) numbers[i * n + j] = float(value(i, j));
-  return Array(std::move(buffer));
+    for (std::int64_t j = 0; j < n; ++j) numbers[i * n + j] = value(i, j);
+  return astype(Array(std::move(buffer)), default_float());
 }
 
 double binomial(std::int64_t n, std::int64_t k) {
@@ -221,7 +220,7 @@ Array leslie(Operand f, Operand s) {
 Array dft(Dim n, const std::optional<std::string>& scale, std::optional<DType> dtype) {
   if (scale && *scale != "sqrtn" && *scale != "n")
     throw ValueError("dft: scale is '" + *scale + "'", "give None, 'sqrtn' or 'n'");
-  const DType complex = dtype.value_or(complex_dtype_of(default_float));
+  const DType complex = dtype.value_or(complex_dtype_of(default_float()));
   if (!is_complex(complex))
     throw DtypeError("dft: dtype " + std::string(name_of(complex)) + " is not complex",
                      "give complex64 or complex128");
@@ -246,13 +245,13 @@ Array hadamard(int n, std::optional<DType> dtype) {
   const Array both = lax::bitwise_and(places(n, n, 0), places(n, n, 1));
   const Array odd = lax::bitwise_and(lax::population_count(both), constant(1, both));
   const Array signs = lax::sub(constant(1, odd), lax::mul(constant(2, odd), odd));
-  return astype(signs, dtype.value_or(default_int));
+  return astype(signs, dtype.value_or(default_int()));
 }
 
 Array helmert(Dim n, bool full) {
   if (n.is_constant()) require_positive("helmert", n.constant());
-  const Array i = lax::convert_element_type(places(n, n, 0), default_float),
-              j = lax::convert_element_type(places(n, n, 1), default_float);
+  const Array i = lax::convert_element_type(places(n, n, 0), default_float()),
+              j = lax::convert_element_type(places(n, n, 1), default_float());
   const Array one = constant(1, i), zeros = filled(0, i);
   const Array length = lax::sqrt(lax::mul(i, lax::add(i, one)));
   const Array safe = lax::select(lax::eq(i, zeros), filled(1, i), length);
@@ -260,14 +259,14 @@ Array helmert(Dim n, bool full) {
       lax::select(lax::lt(j, i), filled(1, i), lax::select(lax::eq(j, i), lax::neg(i), zeros)),
       safe);
   const Array first = plait::broadcast_to(
-      lax::div(constant(1, i), lax::sqrt(number_of(n, default_float))), i.shape());
+      lax::div(constant(1, i), lax::sqrt(number_of(n, default_float()))), i.shape());
   const Array all = lax::select(lax::eq(i, zeros), first, below);
   return full ? all : part(all, 0, 1, n);
 }
 
 Array hilbert(Dim n) {
   const Array sum = lax::add(places(n, n, 0), places(n, n, 1));
-  const Array divisor = lax::convert_element_type(lax::add(sum, constant(1, sum)), default_float);
+  const Array divisor = lax::convert_element_type(lax::add(sum, constant(1, sum)), default_float());
   return lax::div(constant(1, divisor), divisor);
 }
 

@@ -328,7 +328,7 @@ Array lax::psum(Operand x, const std::string& axis_name) {
   if (const auto literal = x.as_literal(); literal && size.is_constant() && !is_bool(x.dtype()))
     return lax::mul(x, as_weak_as(x, Array::literal(double(size.constant()), x.dtype())));
   return reduced("psum", psum_p,
-                 is_bool(x.dtype()) ? lax::convert_element_type(x, default_int) : Array(x),
+                 is_bool(x.dtype()) ? lax::convert_element_type(x, default_int()) : Array(x),
                  axis_name);
 }
 Array lax::pmax(Operand x, const std::string& axis_name) {
@@ -340,7 +340,7 @@ Array lax::pmin(Operand x, const std::string& axis_name) {
 Array lax::pmean(Operand x, const std::string& axis_name) {
   const Dim size = size_of_axis("pmean", axis_name);
   const Array sum = psum(
-      is_inexact(x.dtype()) ? Array(x) : lax::convert_element_type(x, default_float), axis_name);
+      is_inexact(x.dtype()) ? Array(x) : lax::convert_element_type(x, default_float()), axis_name);
   return lax::div(sum, as_weak_as(sum, lax::convert_element_type(Array(size), sum.dtype())));
 }
 

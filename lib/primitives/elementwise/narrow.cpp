@@ -177,15 +177,15 @@ Array as_weak_as(const Array& like, const Array& made) {
 
 DType default_dtype(const Array& x) {
   if (!x.aval().weak || is_bool(x.dtype())) return x.dtype();
-  return is_complex(x.dtype())    ? default_complex
-         : is_floating(x.dtype()) ? default_float
-                                  : default_int;
+  return is_complex(x.dtype())    ? default_complex()
+         : is_floating(x.dtype()) ? default_float()
+                                  : default_int();
 }
 
 DType index_dtype(const Array& indices) {
   if (!indices.aval().weak) return indices.dtype();
-  const bool is_small = indices.as_literal() && plait::is_representable(indices, default_int);
-  return is_small ? default_int : indices.dtype();
+  const bool is_small = indices.as_literal() && plait::is_representable(indices, default_int());
+  return is_small ? default_int() : indices.dtype();
 }
 
 Array narrowed(Operand operand, DType dtype, bool weak, std::string_view function) {

@@ -114,7 +114,7 @@ Array operator/(Operand x, Operand y) {
   if (!is_inexact(operands[0].dtype()))  // true division
     for (Array& operand : operands) {
       const bool weak = operand.aval().weak;
-      operand = lax::convert_element_type(operand, weak ? DType::float64 : default_float, weak);
+      operand = lax::convert_element_type(operand, weak ? DType::float64 : default_float(), weak);
     }
   promote_dtypes(operands, "divide");
   broadcast_shapes(operands, "divide");

@@ -365,11 +365,11 @@ static const auto argreduce_def =
                {{"kind", std::string("max")}, {"axis", Dim(0)}, {"dtype", DType::int32}}});
           return samples;
         });
-Array lax::argmax(Operand operand, int axis, DType index_dtype) {
-  return argreduce("max", operand, axis, index_dtype);
+Array lax::argmax(Operand operand, int axis, std::optional<DType> index_dtype) {
+  return argreduce("max", operand, axis, index_dtype.value_or(default_int()));
 }
-Array lax::argmin(Operand operand, int axis, DType index_dtype) {
-  return argreduce("min", operand, axis, index_dtype);
+Array lax::argmin(Operand operand, int axis, std::optional<DType> index_dtype) {
+  return argreduce("min", operand, axis, index_dtype.value_or(default_int()));
 }
 
 }  // namespace plait

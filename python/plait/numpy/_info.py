@@ -37,14 +37,14 @@ class Info:
         return tuple(_plait.devices())
 
     def default_dtypes(self, *, device=None):
-        """The dtypes of new arrays that name none."""
-        names = {
-            "real floating": "float32",
-            "complex floating": "complex64",
-            "integral": "int32",
-            "indexing": "int32",
+        """The dtypes of new arrays that name none; plait.default_dtypes chooses others."""
+        real, integral = _plait.default_dtypes()
+        return {
+            "real floating": real,
+            "complex floating": _np.dtype("complex64" if real == "float32" else "complex128"),
+            "integral": integral,
+            "indexing": integral,
         }
-        return {kind: _np.dtype(name) for kind, name in names.items()}
 
     def dtypes(self, *, device=None, kind=None):
         """The dtypes of a kind ("integral", ...), of several, or all, by name. float16 and bfloat16 exist besides."""

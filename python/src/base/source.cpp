@@ -149,6 +149,23 @@ void add_source(py::module_& module) {
       .def(py::init<std::string>())
       .def("__enter__", &Entered<NamedScope, std::string>::enter)
       .def("__exit__", &Entered<NamedScope, std::string>::leave);
+  using Defaults = Entered<DefaultDTypesScope, DefaultDTypes>;
+  py::class_<Defaults>(module, "DefaultDTypes",
+                       "While it is entered, these are the default dtypes of this thread.")
+      .def(py::init([](py::object floating, py::object integer) {
+             DefaultDTypes dtypes = DefaultDTypes::current();
+             if (!floating.is_none())
+               dtypes.floating = to_dtype(floating.ptr(), {"default_dtypes"});
+             if (!integer.is_none()) dtypes.integer = to_dtype(integer.ptr(), {"default_dtypes"});
+             return std::make_unique<Defaults>(dtypes);
+           }),
+           py::arg("float"), py::arg("int"))
+      .def("__enter__", &Defaults::enter)
+      .def("__exit__", &Defaults::leave);
+  module.def("default_dtypes", [] {
+    const DefaultDTypes now = DefaultDTypes::current();
+    return py::make_tuple(dtype_object(now.floating), dtype_object(now.integer));
+  });
   Source::set_provider(provide);
 }
 

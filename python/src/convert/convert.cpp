@@ -371,7 +371,7 @@ Array to_array(PyObject* object, const Role& role) {
   if (PyUnicode_Check(object) || PyBytes_Check(object) || PyType_Check(object) ||
       object == Py_None || PyDict_Check(object))
     throw_no_array(object, role);
-  if (PyRange_Check(object)) return free(from_range(object, role, default_int));
+  if (PyRange_Check(object)) return free(from_range(object, role, default_int()));
   if (PyObject_HasAttrString(object, "__array__") || PyObject_CheckBuffer(object)) {
     const py::object array = owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object));
     return free(from_numpy(array.ptr(), role));
@@ -437,16 +437,16 @@ DType to_dtype(PyObject* object, const Role& role) {
   if (Py_TYPE(object) != Py_TYPE(Py_None))
     for (int i = 0; i < num_dtypes; ++i)
       if (dtype_objects[i] == object) return DType(i);
-  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return default_float;
-  if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) return default_int;
-  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return default_complex;
+  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return default_float();
+  if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) return default_int();
+  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return default_complex();
   if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;
   std::string name;
   if (PyUnicode_Check(object)) {
     name = utf8_of(object);
-    if (name == "float") return default_float;
-    if (name == "int") return default_int;
-    if (name == "complex") return default_complex;
+    if (name == "float") return default_float();
+    if (name == "int") return default_int();
+    if (name == "complex") return default_complex();
     if (name == "bool_") name = "bool";
   }
   std::optional<DType> found = dtype_from_name(name);

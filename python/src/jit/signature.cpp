@@ -338,7 +338,8 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
 std::string explain_miss(const JitState& state, const JitCall& call) {
   const std::shared_ptr<JitEntry> kept = state.traces.last();  // comparing runs user code
   if (!kept) return "the first call";
-  if (!state.traces.is_last_of_these_axes()) return "other named axes around the call";
+  if (const char* change = state.traces.changed_around())
+    return std::string(change) + " around the call";
   const JitEntry& last = *kept;
   if (call.num_positional != last.num_positional)
     return std::to_string(call.num_positional) + " positional arguments where the last call had " +

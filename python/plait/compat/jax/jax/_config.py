@@ -55,10 +55,17 @@ _OPTIONS = {
 _ONLY = {
     "jax_debug_nans": (False, "plait.first_nan(f, *args) finds where a NaN is made"),
     "jax_debug_infs": (False, "plait.first_nan(f, *args) finds where a NaN is made"),
-    "jax_numpy_rank_promotion": ("allow", "leave it at 'allow'"),
     "jax_default_prng_impl": ("threefry2x32", "keys are threefry's"),
     "jax_random_seed_offset": (0, "add it to the seed"),
 }
+
+
+# How many settings ask for checks of ranks, so that operators look at one number where none does.
+rank_checks = [0]
+
+
+def _asks_for_ranks(name, value):
+    return name == "jax_numpy_rank_promotion" and value != "allow"
 
 
 class Config:
@@ -83,9 +90,20 @@ class Config:
         if name not in self._values:
             raise AttributeError(f"Unrecognized config option: {name}")
         _check(name, value)
+        rank_checks[0] += _asks_for_ranks(name, value) - _asks_for_ranks(name, self._values[name])
         self._values[name] = value
         if name == "jax_disable_jit":
             _plait.set_jit_disabled(bool(value))
+        if name == "jax_enable_x64":
+            self._enter_defaults()
+
+    def _enter_defaults(self):
+        """Makes plait's default dtypes those of jax_enable_x64, in this thread."""
+        if getattr(self._local, "scope", None):
+            self._local.scope.__exit__()
+        bits = 64 if self.x64_enabled else 32
+        self._local.scope = _plait.DefaultDTypes(f"float{bits}", f"int{bits}")
+        self._local.scope.__enter__()
 
     def __getattr__(self, name):
         if name.startswith("jax_") and name in self._values:
@@ -115,10 +133,17 @@ class Config:
         _check(name, value)
         before = getattr(self._local, "values", None)
         self._local.values = {**(before or {}), name: value}
+        is_x64 = name == "jax_enable_x64"
+        if is_x64:
+            self._enter_defaults()
+        rank_checks[0] += _asks_for_ranks(name, value)
         try:
             yield
         finally:
             self._local.values = before
+            rank_checks[0] -= _asks_for_ranks(name, value)
+            if is_x64:
+                self._enter_defaults()
 
 
 def _check(name, value):
