@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/trace/suspended.h>
+#include <plait/transforms/bodies.h>
 #include <plait/transforms/custom_rules.h>
 #include <plait/transforms/jvp_interpreter.h>
 #include <plait/transforms/tape_nodes.h>
@@ -96,7 +97,7 @@ Array with_tangent(JvpTrace& trace, const Array& output, const Array& tangent) {
 
 // Under linearize, the parent is the linear trace, which passes operations on primals on to the
 // trace around it.
-Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const JvpInputs& parts,
+Arrays push_by_jvp(JvpTrace& trace, const CustomRules& rules, const JvpInputs& parts,
                    const std::string& name) {
   Arrays results;
   {
@@ -104,7 +105,7 @@ Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const JvpInputs& parts,
     TraceScope scope(trace.parent());
     Arrays arguments = parts.primals;
     for (const Tangent& tangent : parts.tangents) arguments.push_back(tangent.instantiate());
-    results = jvp(arguments);
+    results = rules.jvp(arguments, nonzero(parts.tangents));
   }
   const std::size_t n = results.size() / 2;
   Arrays outputs;
@@ -116,15 +117,15 @@ Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const JvpInputs& parts,
   return outputs;
 }
 
-Arrays push_by_bwd(JvpTrace& trace, const flat::ForwardRule& fwd, const Function& bwd,
-                   const JvpInputs& parts, const std::string& name) {
+Arrays push_by_bwd(JvpTrace& trace, const CustomRules& rules, const JvpInputs& parts,
+                   const std::string& name) {
   flat::Forward forward;
   Arrays tangents;
-  OnlineBackward backward{bwd, {}, {}, name};
+  OnlineBackward backward{rules.bwd, {}, {}, name};
   {
     const SuspendedTrace suspended(trace, name);
     TraceScope scope(trace.parent());
-    forward = fwd(parts.primals);
+    forward = rules.fwd(parts.primals, nonzero(parts.tangents));
     for (const Array& input : parts.primals) backward.inputs.push_back(input.aval());
     for (const Array& output : forward.outputs) backward.outputs.push_back(output.aval());
     Arrays arguments = forward.residuals;
@@ -164,63 +165,41 @@ bool is_reverse(const JvpTrace& trace, const JvpInputs& parts) {
          });
 }
 
-// A function with its rule: how it is recorded, runs under a trace of derivatives, and is staged.
-struct CustomJvp {
+// A function with its rules: how it is recorded, runs under a trace of derivatives, and is staged.
+struct Custom {
   const Function& function;
-  const Function& jvp;
+  const CustomRules& rules;
   const std::string& name;
 
   Function owned() const {
-    return [function = function, jvp = jvp, name = name](std::span<const Array> inputs) {
-      return flat::custom_jvp(function, jvp, inputs, name);
-    };
-  }
-  Arrays online(JvpTrace& trace, const JvpInputs& parts, std::span<const Array>) const {
-    return push_by_jvp(trace, jvp, parts, name);
-  }
-  Arrays staged(std::span<const Array> inputs) const {
-    return stage_custom_jvp(function, jvp, inputs, name);
-  }
-};
-
-struct CustomVjp {
-  const Function& function;
-  const flat::ForwardRule& fwd;
-  const Function& bwd;
-  const std::string& name;
-
-  Function owned() const {
-    return [function = function, fwd = fwd, bwd = bwd, name = name](std::span<const Array> inputs) {
-      return flat::custom_vjp(function, fwd, bwd, inputs, name);
+    return [function = function, rules = rules, name = name](std::span<const Array> inputs) {
+      return flat::custom(function, rules, inputs, name);
     };
   }
   Arrays online(JvpTrace& trace, const JvpInputs& parts, std::span<const Array> inputs) const {
-    return is_reverse(trace, parts) ? push_by_bwd(trace, fwd, bwd, parts, name) : staged(inputs);
+    if (rules.jvp) return push_by_jvp(trace, rules, parts, name);
+    return is_reverse(trace, parts) ? push_by_bwd(trace, rules, parts, name) : staged(inputs);
   }
   Arrays staged(std::span<const Array> inputs) const {
-    return stage_custom_vjp(function, fwd, bwd, inputs, name);
+    return stage_custom(function, rules, inputs, name);
   }
 };
 
-template <class Custom>
 Arrays apply_custom(const Custom& custom, std::span<const Array> inputs);
 
 // Runs in the trace around one that has no part in it.
-template <class Custom>
 Arrays apply_outside(const Custom& custom, const Trace& trace, std::span<const Array> inputs) {
   const SuspendedTrace suspended(trace, custom.name);
   TraceScope scope(trace.parent());
   return apply_custom(custom, inputs);
 }
 
-template <class Custom>
 Arrays apply_online(const Custom& custom, JvpTrace& trace, std::span<const Array> inputs) {
   const JvpInputs parts(trace, inputs);
   return parts.has_tangents ? custom.online(trace, parts, inputs)
                             : apply_outside(custom, trace, parts.primals);
 }
 
-template <class Custom>
 Arrays apply_custom(const Custom& custom, std::span<const Array> inputs) {
   Trace* const current = Trace::current();
   switch (way_of(current, inputs)) {
@@ -247,14 +226,24 @@ bool flat::stages_custom_rules(std::span<const Array> inputs) {
   return way == Way::staged;
 }
 
+Arrays flat::custom(const Function& function, const CustomRules& rules,
+                    std::span<const Array> inputs, const std::string& name) {
+  return apply_custom({function, rules, name}, inputs);
+}
+
 Arrays flat::custom_jvp(const Function& function, const Function& jvp,
                         std::span<const Array> inputs, const std::string& name) {
-  return apply_custom(CustomJvp{function, jvp, name}, inputs);
+  CustomRules rules;
+  rules.jvp = [jvp](std::span<const Array> both, const Flags&) { return jvp(both); };
+  return custom(function, rules, inputs, name);
 }
 
 Arrays flat::custom_vjp(const Function& function, const ForwardRule& fwd, const Function& bwd,
                         std::span<const Array> inputs, const std::string& name) {
-  return apply_custom(CustomVjp{function, fwd, bwd, name}, inputs);
+  CustomRules rules;
+  rules.fwd = [fwd](std::span<const Array> primals, const Flags&) { return fwd(primals); };
+  rules.bwd = bwd;
+  return custom(function, rules, inputs, name);
 }
 
 }  // namespace plait

@@ -5,6 +5,7 @@
 //   body           the function
 //   jvp            primals, tangents -> outputs, tangents
 //   fwd, bwd       primals -> outputs, residuals; residuals, cotangents -> cotangents of primals
+//   rules          in place of these: what is traced to them where somebody differentiates
 //   name           shown in text, profiles and errors
 //   num_captured   how many of the last operands are captured; absent: none
 //   sizes          values of named sizes, which all the programs list, in order
@@ -15,16 +16,51 @@
 #include <plait/transforms/applied.h>
 #include <plait/transforms/custom_rules.h>
 
+#include <mutex>
 #include <numeric>
 
 namespace plait {
 
+// Rules that are traced where somebody differentiates, for the operands that vary there.
+class PendingRules : public std::enable_shared_from_this<PendingRules> {
+ public:
+  struct Traced {
+    CustomDerivative custom;  // with programs
+    Arrays constants;         // what the rules captured besides: its last operands
+  };
+  virtual ~PendingRules() = default;
+  std::shared_ptr<const Traced> traced(const CustomDerivative& equation,
+                                       const Flags& varies) const {
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Kept& kept : kept_)
+        if (kept.varies == varies && kept.body == equation.body) return kept.traced;
+    }
+    auto made = std::make_shared<const Traced>(trace(equation, varies));
+    const std::lock_guard lock(mutex_);
+    kept_.push_back({equation.body, varies, made});
+    return made;
+  }
+
+ private:
+  struct Kept {
+    Jaxpr body;
+    Flags varies;
+    std::shared_ptr<const Traced> traced;
+  };
+  virtual Traced trace(const CustomDerivative& equation, const Flags& varies) const = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<Kept> kept_;
+};
+
 CustomDerivative::CustomDerivative(const Params& params)
     : body(open_body(params)), name(params.text("name")) {
   if (params.has("num_captured")) num_captured = params.integer("num_captured");
-  if (params.has("jvp")) {
+  if (const ParamValue* pending = params.find("rules")) {
+    rules = std::get<Callable>(*pending).as<const PendingRules>().shared_from_this();
+  } else if (params.has("jvp")) {
     jvp = open_body(params, "jvp");
-  } else {
+  } else if (params.has("bwd")) {
     fwd = open_body(params, "fwd");
     bwd = open_body(params, "bwd");
   }
@@ -38,6 +74,8 @@ Params CustomDerivative::to_params() const {
   Params params{{"body", with_sizes(body, sizes)}, {"name", name}};
   if (jvp) params = params.with("jvp", with_sizes(jvp, sizes));
   if (bwd) params = params.with("fwd", with_sizes(fwd, sizes)).with("bwd", with_sizes(bwd, sizes));
+  if (rules)
+    params = params.with("rules", Callable(name, std::const_pointer_cast<PendingRules>(rules)));
   if (num_captured > 0) params = params.with("num_captured", Dim(num_captured));
   return sizes.empty() ? params : params.with("sizes", Shape(sizes.begin(), sizes.end()));
 }
@@ -85,12 +123,24 @@ Differentiated linearize_by_bwd(const CustomDerivative& custom, std::span<const 
   return result;
 }
 
+Differentiated linearize_by_rule(const CustomDerivative& custom, std::span<const Array> primals,
+                                 std::span<const Tangent> tangents, Trace* linear) {
+  if (custom.jvp) return linearize_by_jvp(custom, primals, tangents, linear);
+  if (custom.bwd) return linearize_by_bwd(custom, primals, tangents, linear);
+  throw TracerError("the derivative rules of `" + custom.name +
+                        "` depend on which inputs vary, and were not saved with the program",
+                    "differentiate before saving, or give rules without symbolic_zeros");
+}
+
 Differentiated linearize_custom(std::span<const Array> primals, std::span<const Tangent> tangents,
                                 const Params& params, Trace* linear) {
   const CustomDerivative custom(params);
   refuse_captured(custom, primals, tangents);
-  return custom.jvp ? linearize_by_jvp(custom, primals, tangents, linear)
-                    : linearize_by_bwd(custom, primals, tangents, linear);
+  if (!custom.rules) return linearize_by_rule(custom, primals, tangents, linear);
+  const auto traced = custom.rules->traced(custom, nonzero(tangents));
+  Tangents all(tangents.begin(), tangents.end());
+  for (const Array& constant : traced->constants) all.emplace_back(constant.aval());
+  return linearize_by_rule(traced->custom, concatenate(primals, traced->constants), all, linear);
 }
 
 // The transpose of the function, which has no rule.
@@ -126,16 +176,50 @@ Jaxpr batched_bwd(const CustomDerivative& custom, Dim size, const Dims& dims) {
       batched->input_avals(), batched->sizes);
 }
 
+// The same on batches, whose axes are in front.
+CustomDerivative batched_custom(const CustomDerivative& custom, Dim size, const Dims& dims);
+
+// Rules that are traced, and then batched.
+class BatchedRules final : public PendingRules {
+ public:
+  BatchedRules(CustomDerivative one, Dim size, Dims dims)
+      : one_(std::move(one)), size_(size), dims_(std::move(dims)) {}
+
+ private:
+  Traced trace(const CustomDerivative& equation, const Flags& varies) const override {
+    const auto one = one_.rules->traced(one_, varies);
+    Dims dims = dims_;
+    dims.resize(dims.size() + one->constants.size());
+    Traced result{batched_custom(one->custom, size_, dims), one->constants};
+    for (int i = 0; i < equation.body->num_binders; ++i)
+      if (!(equation.body->avals[i] == result.custom.body->avals[i]))
+        throw TracerError("the rules of `" + one_.name +
+                              "` are traced where somebody "
+                              "differentiates, and a batch of them no longer has its sizes",
+                          "give rules without symbolic_zeros, or arrays without named sizes");
+    return result;
+  }
+  const CustomDerivative one_;
+  const Dim size_;
+  const Dims dims_;
+};
+
+CustomDerivative batched_custom(const CustomDerivative& custom, Dim size, const Dims& dims) {
+  CustomDerivative now = custom;
+  now.body = batch_jaxpr(custom.body, size, dims, true)->jaxpr;
+  if (custom.jvp) now.jvp = batched_jvp(custom.jvp, size, dims);
+  if (custom.fwd) now.fwd = batch_jaxpr(custom.fwd, size, dims, true)->jaxpr;
+  if (custom.bwd) now.bwd = batched_bwd(custom, size, dims);
+  if (custom.rules) now.rules = std::make_shared<BatchedRules>(custom, size, dims);
+  return now;
+}
+
 // Function and rules must agree on every batch axis, so all are first.
 std::vector<Batched> batch_custom(Dim size, std::span<const Batched> inputs, const Params& params) {
   const CustomDerivative custom(params);
   const BatchedInFront front(size, inputs);
-  CustomDerivative now = custom;
+  const CustomDerivative now = batched_custom(custom, size, front.dims);
   const auto body = batch_jaxpr(custom.body, size, front.dims, true);
-  now.body = body->jaxpr;
-  if (custom.jvp) now.jvp = batched_jvp(custom.jvp, size, front.dims);
-  if (custom.fwd) now.fwd = batch_jaxpr(custom.fwd, size, front.dims, true)->jaxpr;
-  if (custom.bwd) now.bwd = batched_bwd(custom, size, front.dims);
   std::vector<Batched> results;
   const Arrays outputs = bind(custom_derivative_p, front.arrays, now.to_params());
   for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -231,36 +315,51 @@ class StagedRule {
   inline static thread_local int depth_ = 0;
 };
 
-// A traced function, and what it and its rules captured.
+// What function and rules of an equation are traced for, and what they captured.
 struct Staged {
-  std::vector<Aval> avals;  // of the function's inputs
-  Traced body;
-  Arrays captured;  // by the function or its rules
+  const std::string& name;
+  std::vector<Aval> avals, outputs;  // of the function
+  Arrays captured;
 
-  explicit Staged(const Function& function, std::span<const Array> inputs, const char* transform)
-      : avals(avals_of(inputs)), body(make_jaxpr(function, avals, transform)) {
-    add_captured(body, captured);
-  }
   // The program with the captured arrays as operands after its own.
   Jaxpr entry(const Traced& traced) const {
     return with_captured(traced, avals, avals.size(), captured, {});
   }
-  Arrays apply(CustomDerivative custom, std::span<const Array> inputs, const std::string& name) {
-    custom.name = name;
-    custom.body = entry(body);
-    custom.num_captured = std::int64_t(captured.size());
-    return bind(custom_derivative_p, concatenate(inputs, captured), custom.to_params());
-  }
 };
 
+Traced traced_jvp(const CustomRules& rules, const Flags& varies, const Staged& staged) {
+  Traced traced =
+      make_jaxpr([&](std::span<const Array> arguments) { return rules.jvp(arguments, varies); },
+                 concatenate(staged.avals, staged.avals), "custom_jvp");
+  const std::vector<Aval>& outputs = staged.outputs;
+  const std::vector<Aval> results = traced.jaxpr->output_avals();
+  if (results.size() != 2 * outputs.size())
+    throw TreeError("the jvp rule of `" + staged.name + "` returned " +
+                        std::to_string(results.size()) + " arrays, and the function has " +
+                        std::to_string(outputs.size()) + " outputs",
+                    "return a pair: the outputs, and their tangents in the same structure");
+  for (std::size_t i = 0; i < results.size(); ++i)
+    check_rule_output("the jvp rule", staged.name, i, results[i], outputs[i % outputs.size()]);
+  return traced;
+}
+
+// The entry takes primals, captured arrays, tangents, and tangents of captured ones, which are
+// zero.
+Jaxpr jvp_entry(const Staged& staged, const Traced& rule) {
+  std::vector<std::size_t> repeats(staged.captured.size());
+  std::iota(repeats.begin(), repeats.end(), std::size_t(0));
+  return with_captured(rule, concatenate(staged.avals, staged.avals), staged.avals.size(),
+                       staged.captured, repeats);
+}
+
 // fwd, which returns outputs and residuals in one list.
-Traced traced_fwd(const flat::ForwardRule& fwd, const Staged& staged, const std::string& name) {
-  const std::vector<Aval> outputs = staged.body.jaxpr->output_avals();
+Traced traced_fwd(const CustomRules& rules, const Flags& varies, const Staged& staged) {
+  const std::vector<Aval>& outputs = staged.outputs;
   Traced traced = make_jaxpr(
       [&](std::span<const Array> arguments) {
-        const flat::Forward result = fwd(arguments);
+        const flat::Forward result = rules.fwd(arguments, varies);
         if (result.outputs.size() != outputs.size())
-          throw TreeError("the fwd rule of `" + name + "` returned " +
+          throw TreeError("the fwd rule of `" + staged.name + "` returned " +
                               std::to_string(result.outputs.size()) +
                               " outputs, and the function has " + std::to_string(outputs.size()),
                           "return a pair: the outputs, and residuals for bwd");
@@ -269,8 +368,17 @@ Traced traced_fwd(const flat::ForwardRule& fwd, const Staged& staged, const std:
       staged.avals, "custom_vjp");
   const std::vector<Aval> results = traced.jaxpr->output_avals();
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    check_rule_output("the fwd rule", name, i, results[i], outputs[i]);
+    check_rule_output("the fwd rule", staged.name, i, results[i], outputs[i]);
   return traced;
+}
+
+// bwd, which takes residuals, then the cotangents of outputs that have one.
+Traced traced_bwd(const CustomRules& rules, const Staged& staged, std::vector<Aval> residuals) {
+  for (const Aval& aval : staged.outputs)
+    if (is_differentiable(aval)) residuals.push_back(tangent_aval(aval));
+  const OnlineBackward rule{rules.bwd, staged.avals, staged.outputs, staged.name};
+  return make_jaxpr([&](std::span<const Array> arguments) { return rule.pull(arguments); },
+                    residuals, "custom_vjp");
 }
 
 // Captured arrays are residuals, too.
@@ -299,54 +407,89 @@ Jaxpr bwd_entry(const Staged& staged, const Traced& backward, std::size_t num_re
       plain->input_avals());
 }
 
-}  // namespace
-
-Arrays stage_custom_jvp(const Function& function, const Function& jvp,
-                        std::span<const Array> inputs, const std::string& name) {
-  const StagedRule deeper(name);
-  Staged staged(function, inputs, "custom_jvp");
-  const std::vector<Aval> both = concatenate(staged.avals, staged.avals);
-  const Traced rule = make_jaxpr(jvp, both, "custom_jvp");
-  const std::vector<Aval> outputs = staged.body.jaxpr->output_avals(),
-                          results = rule.jaxpr->output_avals();
-  if (results.size() != 2 * outputs.size())
-    throw TreeError("the jvp rule of `" + name + "` returned " + std::to_string(results.size()) +
-                        " arrays, and the function has " + std::to_string(outputs.size()) +
-                        " outputs",
-                    "return a pair: the outputs, and their tangents in the same structure");
-  for (std::size_t i = 0; i < results.size(); ++i)
-    check_rule_output("the jvp rule", name, i, results[i], outputs[i % outputs.size()]);
-  add_captured(rule, staged.captured);
-  // The entry takes primals, captured arrays, tangents, and tangents of captured ones, which are
-  // zero.
-  std::vector<std::size_t> repeats(staged.captured.size());
-  std::iota(repeats.begin(), repeats.end(), std::size_t(0));
-  CustomDerivative custom;
-  custom.jvp = with_captured(rule, both, staged.avals.size(), staged.captured, repeats);
-  return staged.apply(std::move(custom), inputs, name);
-}
-
-Arrays stage_custom_vjp(const Function& function, const flat::ForwardRule& fwd, const Function& bwd,
-                        std::span<const Array> inputs, const std::string& name) {
-  const StagedRule deeper(name);
-  Staged staged(function, inputs, "custom_vjp");
-  const Traced forward = traced_fwd(fwd, staged, name);
-  // bwd takes residuals, then the cotangents of outputs that have one.
-  const std::vector<Aval> outputs = staged.body.jaxpr->output_avals(),
-                          results = forward.jaxpr->output_avals();
-  std::vector<Aval> avals(results.begin() + std::ptrdiff_t(outputs.size()), results.end());
-  const std::size_t num_residuals = avals.size();
-  for (const Aval& aval : outputs)
-    if (is_differentiable(aval)) avals.push_back(tangent_aval(aval));
-  const OnlineBackward rule{bwd, staged.avals, outputs, name};
-  const Traced backward = make_jaxpr(
-      [&](std::span<const Array> arguments) { return rule.pull(arguments); }, avals, "custom_vjp");
+// Traces the rules to programs of the equation. Adds what they capture.
+void trace_rules(const CustomRules& rules, const Flags& varies, Staged& staged,
+                 CustomDerivative& custom) {
+  const StagedRule deeper(staged.name);
+  if (rules.jvp) {
+    const Traced rule = traced_jvp(rules, varies, staged);
+    add_captured(rule, staged.captured);
+    custom.jvp = jvp_entry(staged, rule);
+    return;
+  }
+  const Traced forward = traced_fwd(rules, varies, staged);
+  const std::vector<Aval> results = forward.jaxpr->output_avals();
+  const std::vector<Aval> residuals(results.begin() + std::ptrdiff_t(staged.outputs.size()),
+                                    results.end());
+  const Traced backward = traced_bwd(rules, staged, residuals);
   add_captured(forward, staged.captured);
   add_captured(backward, staged.captured);
-  CustomDerivative custom;
   custom.fwd = fwd_entry(staged, forward);
-  custom.bwd = bwd_entry(staged, backward, num_residuals);
-  return staged.apply(std::move(custom), inputs, name);
+  custom.bwd = bwd_entry(staged, backward, residuals.size());
+}
+
+// The user's rules, and what was around the call that is differentiated later.
+class UserRules final : public PendingRules {
+ public:
+  UserRules(CustomRules rules, Arrays captured)
+      : rules_(std::move(rules)), captured_(std::move(captured)) {}
+
+ private:
+  Traced trace(const CustomDerivative& equation, const Flags& varies) const override {
+    const TransformScope scope(rules_.transform(), equation.name);
+    const DefaultDTypesScope same_dtypes(dtypes_);
+    const std::span<const Aval> operands = equation.body->input_avals();
+    const std::span<const Aval> own_operands = operands.first(operands.size() - captured_.size());
+    Staged staged{equation.name,
+                  {own_operands.begin(), own_operands.end()},
+                  equation.body->output_avals(),
+                  captured_};
+    const Flags own(varies.begin(), varies.begin() + std::ptrdiff_t(staged.avals.size()));
+    Traced result;
+    trace_rules(rules_, own, staged, result.custom);
+    result.constants = slice(staged.captured, captured_.size(), staged.captured.size());
+    for (const Array& constant : result.constants)
+      if (!constant.is_concrete())
+        throw TracerError("the rules of `" + equation.name +
+                              "` are traced where somebody differentiates, and capture an array "
+                              "of type " +
+                              constant.aval().to_string() +
+                              " that a transform traces and the function does not use",
+                          "pass the array to `" + equation.name + "` as an argument");
+    result.custom.name = equation.name;
+    result.custom.num_captured = std::int64_t(staged.captured.size());
+    result.custom.body = make_closed_jaxpr(
+        [&](std::span<const Array> inputs) {
+          return eval_jaxpr(equation.body, inputs.first(operands.size()));
+        },
+        concatenate(operands, avals_of(result.constants)));
+    return result;
+  }
+  const CustomRules rules_;
+  const Arrays captured_;
+  const DefaultDTypes dtypes_ = DefaultDTypes::current();
+};
+
+}  // namespace
+
+Arrays stage_custom(const Function& function, const CustomRules& rules,
+                    std::span<const Array> inputs, const std::string& name) {
+  const Traced body = make_jaxpr(function, avals_of(inputs), rules.transform());
+  Staged staged{name, avals_of(inputs), {}, {}};
+  staged.outputs = body.jaxpr->output_avals();
+  add_captured(body, staged.captured);
+  CustomDerivative custom;
+  custom.name = name;
+  if (rules.reads_zeros) {
+    custom.rules = std::make_shared<UserRules>(rules, staged.captured);
+  } else {
+    Flags varies;
+    for (const Aval& aval : staged.avals) varies.push_back(is_differentiable(aval));
+    trace_rules(rules, varies, staged, custom);
+  }
+  custom.body = staged.entry(body);
+  custom.num_captured = std::int64_t(staged.captured.size());
+  return bind(custom_derivative_p, concatenate(inputs, staged.captured), custom.to_params());
 }
 
 }  // namespace plait

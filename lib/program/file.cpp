@@ -7,8 +7,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 #include <plait/program/program.h>
+#include <plait/rewriting/edit.h>
 #include <plait/rules/interpret.h>
 #include <plait/trace/concrete.h>
+#include <plait/transforms/custom_rules.h>
 
 #include <atomic>
 #include <cstring>
@@ -82,6 +84,20 @@ void refuse_callables(const std::string& entry, const Jaxpr& jaxpr) {
                    "write these parts with plait's functions, or save the function without them");
 }
 
+// Without derivative rules that would be traced later: differentiating the loaded program says so.
+Jaxpr without_pending_rules(const Jaxpr& jaxpr) {
+  if (!holds_callable(jaxpr)) return jaxpr;
+  return rebuild(
+      jaxpr,
+      [](ProgramBuilder& builder, const Equation& equation,
+         std::span<const Atom> inputs) -> std::optional<std::vector<Atom>> {
+        if (!(*equation.primitive == custom_derivative_p) || !equation.params.has("rules"))
+          return {};
+        return builder.add(*equation.primitive, {inputs.begin(), inputs.end()},
+                           equation.params.without("rules"), equation.source);
+      });
+}
+
 // The constants of all entries, each once.
 class Constants {
  public:
@@ -137,8 +153,10 @@ void save(const std::string& path, const std::map<std::string, TracedFunction>& 
   manifest.licence = options.licence;
   Constants constants;
   std::vector<Entry> entries;
-  for (const auto& [name, function] : functions) {
+  for (const auto& [name, given] : functions) {
     check_name(name);
+    TracedFunction function = given;
+    function.jaxpr = without_pending_rules(given.jaxpr);
     refuse_callables(name, function.jaxpr);
     const Entry& entry = entries.emplace_back(name, function);
     Manifest::Entry written{name,

@@ -35,6 +35,7 @@ class _Custom:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.inside = threading.local()
+        self.symbolic_zeros = False
         self.nondiff_argnums = (
             (nondiff_argnums,) if is_single(nondiff_argnums) else tuple(nondiff_argnums)
         )
@@ -132,9 +133,12 @@ class custom_jvp(_Custom):
         self.rule = None
 
     def defjvp(self, jvp, symbolic_zeros=False):
-        """Sets the rule; with nondiff_argnums it takes those arguments first."""
-        _refuse_symbolic_zeros(self, symbolic_zeros)
-        self.rule = jvp
+        """Sets the rule; with nondiff_argnums it takes those arguments first.
+
+        With symbolic_zeros, the tangent of what does not vary is a SymbolicZero, and so may be those that the rule
+        returns. Such a rule is traced where somebody differentiates.
+        """
+        self.rule, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps):
@@ -179,13 +183,14 @@ class custom_jvp(_Custom):
         name = name_of(self.fun)
         out_structure = None
 
-        def rule(leaves):
+        def rule(*varies_and_leaves):
             nonlocal out_structure
+            leaves = varies_and_leaves[-1]
             half = len(leaves) // 2
-            primals, tangents = (
-                unflatten(structure, leaves[:half]),
-                unflatten(structure, leaves[half:]),
-            )
+            given = leaves[half:]
+            if self.symbolic_zeros:
+                given = _with_symbolic_zeros(given, varies_and_leaves[0])
+            primals, tangents = unflatten(structure, leaves[:half]), unflatten(structure, given)
             nondiff = [fixed[number % len(args)] for number in self.nondiff_argnums]
             result = self.rule(*nondiff, primals, tangents)
             if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -206,7 +211,7 @@ class custom_jvp(_Custom):
             outputs = to_arrays(outputs, out_structure, f"the jvp rule of `{name}`: the output")
             derivatives = [
                 _plait.zeros_like(output)
-                if output.dtype.kind in "iub"
+                if output.dtype.kind in "iub" or isinstance(derivative, SymbolicZero)
                 else _plait.convert(derivative, output.dtype)
                 for output, derivative in zip(outputs, derivatives)
             ]
@@ -215,7 +220,7 @@ class custom_jvp(_Custom):
         plain, rules = self.is_plain(arrays, [rule])
         if plain:
             return self.merged(fixed, len(args))(*_fresh(dynamic))
-        outputs = _plait.flat_custom_jvp(flat, *rules, arrays, name)
+        outputs = _plait.flat_custom_jvp(flat, *rules, arrays, name, self.symbolic_zeros)
         return unflatten(out_structure if flat.outputs is None else flat.outputs, outputs)
 
 
@@ -230,9 +235,13 @@ class custom_vjp(_Custom):
         self.fwd = self.bwd = None
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
-        """Sets the rules; with nondiff_argnums bwd takes those arguments first, and fwd in their positions."""
-        _refuse_symbolic_zeros(self, symbolic_zeros)
-        self.fwd, self.bwd = fwd, bwd
+        """Sets the rules; with nondiff_argnums bwd takes those arguments first, and fwd in their positions.
+
+        Residuals may hold what is no array: it reaches bwd as it is. With symbolic_zeros, the leaves of fwd's arguments
+        are CustomVJPPrimals, which say of each value whether a derivative with respect to it is wanted; cotangents are
+        arrays, and bwd may return SymbolicZeros. Such rules are traced where somebody differentiates.
+        """
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args, **kwargs):
         self.require_rule(self.fwd)
@@ -244,11 +253,14 @@ class custom_vjp(_Custom):
         flat = Flat("custom_vjp", self.merged(fixed, len(args)), both)
         name = name_of(self.fun)
         nondiff = [fixed[number % len(args)] for number in self.nondiff_argnums]
-        residual_structure = out_structure = None
+        kept_residuals = out_structure = None
 
-        def fwd(leaves):
-            nonlocal residual_structure, out_structure
-            rest = iter(unflatten(structure, leaves))
+        def fwd(*varies_and_leaves):
+            nonlocal kept_residuals, out_structure
+            leaves = varies_and_leaves[-1]
+            if self.symbolic_zeros:
+                leaves = map(CustomVJPPrimal, leaves, varies_and_leaves[0])
+            rest = iter(unflatten(structure, list(leaves)))
             result = self.fwd(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))])
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 _plait.fail(
@@ -264,16 +276,13 @@ class custom_vjp(_Custom):
                     f"returns {flat.outputs}",
                     "return the function's output first",
                 )
-            residuals, residual_structure = flatten(result[1])
-            what = f"the fwd rule of `{name}`: the "
-            return (
-                to_arrays(outputs, out_structure, what + "output"),
-                to_arrays(residuals, residual_structure, what + "residual"),
-            )
+            kept_residuals = _Residuals(result[1])
+            outputs = to_arrays(outputs, out_structure, f"the fwd rule of `{name}`: the output")
+            return outputs, kept_residuals.arrays
 
         def bwd(leaves):
-            count = residual_structure.num_leaves
-            residuals = unflatten(residual_structure, leaves[:count])
+            count = len(kept_residuals.arrays)
+            residuals = kept_residuals.tree(leaves[:count])
             cotangents = self.bwd(*nondiff, residuals, unflatten(out_structure, leaves[count:]))
             if not isinstance(cotangents, (tuple, list)):
                 cotangents = (cotangents,)
@@ -291,16 +300,48 @@ class custom_vjp(_Custom):
         plain, rules = self.is_plain(arrays, [fwd, bwd])
         if plain:
             return self.merged(fixed, len(args))(*_fresh(dynamic))
-        outputs = _plait.flat_custom_vjp(flat, *rules, arrays, name)
+        outputs = _plait.flat_custom_vjp(flat, *rules, arrays, name, self.symbolic_zeros)
         return unflatten(out_structure if flat.outputs is None else flat.outputs, outputs)
 
 
-def _refuse_symbolic_zeros(function, symbolic_zeros):
-    if symbolic_zeros:
-        _plait.fail(
-            "ValueError",
-            f"{function.transform}: symbolic_zeros=True is not supported for `{name_of(function.fun)}`",
-            "leave it out: zeros reach the rule as arrays",
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero: a type."""
+
+    def __init__(self, aval):
+        self.aval, self.shape, self.dtype = aval, aval.shape, aval.dtype
+        self.ndim, self.size = len(aval.shape), aval.size
+
+    def __repr__(self):
+        return f"SymbolicZero({self.aval})"
+
+
+class CustomVJPPrimal:
+    """An argument of a fwd rule with symbolic zeros: its value, and whether a derivative with respect to it is wanted."""
+
+    def __init__(self, value, perturbed):
+        self.value, self.perturbed = value, perturbed
+
+
+def _with_symbolic_zeros(tangents, varies):
+    return [
+        tangent if flag else SymbolicZero(_plait.aval_of(tangent))
+        for tangent, flag in zip(tangents, varies)
+    ]
+
+
+class _Residuals:
+    """A tree of residuals: its arrays, and what is no array."""
+
+    def __init__(self, tree):
+        leaves, self.structure = flatten(tree)
+        self.arrays = [_plait.to_array(leaf) for leaf in leaves if _plait.is_array_like(leaf)]
+        self.others = [None if _plait.is_array_like(leaf) else (leaf,) for leaf in leaves]
+
+    def tree(self, arrays):
+        """The same tree with other arrays."""
+        arrays = iter(arrays)
+        return unflatten(
+            self.structure, [other[0] if other else next(arrays) for other in self.others]
         )
 
 
@@ -315,7 +356,7 @@ def _cotangents_of(name, number, argument, cotangent):
     result = []
     for index, (value, leaf) in enumerate(zip(values, given)):
         aval = _plait.aval_of(value)
-        if leaf is None or aval.dtype.kind in "iub":
+        if leaf is None or isinstance(leaf, SymbolicZero) or aval.dtype.kind in "iub":
             result.append(_zeros(value))
             continue
         leaf = _plait.to_array(leaf, f"the bwd rule of `{name}`")

@@ -76,7 +76,8 @@ class Primitive:
     transpose(cotangents, inputs) -> cotangents  batch(size, arrays, axes) -> (outputs, axes)
     mask(padded, avals, outputs, size_value) -> padded outputs
 
-    Parameters of the call reach rules as keywords. An effectful primitive, such as one that prints, runs each time the
+    Parameters of the call reach rules as keywords: numbers, strings, dtypes, tuples, jaxprs, functions, and objects that
+    can be hashed, of which equal ones are the same parameter. An effectful primitive, such as one that prints, runs each time the
     program does, in order. Others run when their outputs are needed, once for equal inputs.
     """
 
@@ -88,9 +89,11 @@ class Primitive:
         _plait.make_primitive(name, doc, file, line, effectful)
         self.name, self.__name__, self.__doc__ = name, name, doc or type(self).__doc__
 
-    def _define(self, kind, function):
+    def _define(self, kind, function, symbolic_zeros=False):
+        if function is None:
+            return lambda function: self._define(kind, function, symbolic_zeros)
         check_callable(f"{self.name}.{kind}", function)
-        _plait.define_rule(self.name, kind, _taking(function), *_place(function))
+        _plait.define_rule(self.name, kind, _taking(function), *_place(function), symbolic_zeros)
         return function
 
     def abstract(self, function):
@@ -101,13 +104,19 @@ class Primitive:
         """Sets function(*NumPy arrays) as the kernel."""
         return self._define("eval", function)
 
-    def jvp(self, function):
-        """Sets function(primals, tangents, outputs) as the rule for tangents of the outputs; None for zero."""
-        return self._define("jvp", function)
+    def jvp(self, function=None, *, symbolic_zeros=False):
+        """Sets function(primals, tangents, outputs) as the rule for tangents of the outputs; None for zero.
 
-    def transpose(self, function):
-        """Sets function(cotangents, inputs) as the rule for cotangents; linear inputs are passed as types."""
-        return self._define("transpose", function)
+        With symbolic_zeros, the tangents of inputs that do not vary are None too, and not arrays of zeros.
+        """
+        return self._define("jvp", function, symbolic_zeros)
+
+    def transpose(self, function=None, *, symbolic_zeros=False):
+        """Sets function(cotangents, inputs) as the rule for cotangents; linear inputs are passed as types.
+
+        With symbolic_zeros, the cotangents of outputs that nothing depends on are None, and not arrays of zeros.
+        """
+        return self._define("transpose", function, symbolic_zeros)
 
     def batch(self, function):
         """Sets function(size, arrays, axes) as the rule for (outputs, axes); axis None is not mapped."""

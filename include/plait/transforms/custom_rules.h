@@ -3,13 +3,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/rules/bodies.h>
 #include <plait/transforms/transforms.h>
 
 namespace plait {
 
 extern const Primitive custom_derivative_p;
 
-// Its parameters: a function, and its jvp, or its fwd and bwd.
+// The derivative rules of a function as its user gave them: jvp, or fwd and bwd. varies says for
+// which inputs there are tangents; the others are zero.
+struct CustomRules {
+  // primals, tangents -> outputs, tangents
+  std::function<Arrays(std::span<const Array> both, const Flags& varies)> jvp;
+  std::function<flat::Forward(std::span<const Array> primals, const Flags& varies)> fwd;
+  Function bwd;  // residuals, cotangents -> cotangents of primals
+  // Whether what a rule does depends on which inputs vary. Programs of such rules are traced only
+  // where somebody differentiates, for the inputs that vary there.
+  bool reads_zeros = false;
+  const char* transform() const { return jvp ? "custom_jvp" : "custom_vjp"; }
+};
+
+class PendingRules;
+
+// Its parameters: a function, and its jvp, or its fwd and bwd, or what will be traced to them.
 struct CustomDerivative {
   CustomDerivative() = default;
   explicit CustomDerivative(const Params& params);
@@ -19,6 +35,7 @@ struct CustomDerivative {
   Jaxpr body;
   Jaxpr jvp;       // primals, tangents -> outputs, tangents
   Jaxpr fwd, bwd;  // primals -> outputs, residuals; residuals, cotangents -> cotangents of primals
+  std::shared_ptr<const PendingRules> rules;
   std::string name;
   // How many operands, the last ones, are arrays that function or rules captured, which must have
   // no tangents.
@@ -26,10 +43,14 @@ struct CustomDerivative {
 };
 
 // Function and rules, traced and applied as one custom_derivative.
-Arrays stage_custom_jvp(const Function& function, const Function& jvp,
-                        std::span<const Array> inputs, const std::string& name);
-Arrays stage_custom_vjp(const Function& function, const flat::ForwardRule& fwd, const Function& bwd,
-                        std::span<const Array> inputs, const std::string& name);
+Arrays stage_custom(const Function& function, const CustomRules& rules,
+                    std::span<const Array> inputs, const std::string& name);
+
+namespace flat {
+// function with these rules: custom_jvp or custom_vjp.
+Arrays custom(const Function& function, const CustomRules& rules, std::span<const Array> inputs,
+              const std::string& name);
+}  // namespace flat
 
 // The backward rule of a custom_vjp that runs as it is, without a program.
 struct OnlineBackward {

@@ -3,31 +3,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/transforms/custom_rules.h>
 #include <plait/transforms/implicit.h>
 #include <plait/transforms/transforms.h>
 
 namespace plait::python {
 namespace {
 
+// A rule, with its first argument: whether each input varies.
+py::object bound(const std::shared_ptr<void>& rule, const Flags& varies) {
+  py::list flags;
+  for (const bool flag : varies) flags.append(flag);
+  return py::module_::import("functools")
+      .attr("partial")(borrowed(static_cast<PyObject*>(rule.get())), flags);
+}
+
 py::list flat_custom_jvp(py::object function, py::object jvp, py::object inputs,
-                         const std::string& name) {
+                         const std::string& name, bool reads_zeros) {
   TransformScope scope("custom_jvp", name);
-  return from_arrays(flat::custom_jvp(to_function(function, name),
-                                      to_function(jvp, "the jvp rule of " + name, Traces::part),
-                                      to_arrays(inputs), name));
+  const std::string what = "the jvp rule of " + name;
+  CustomRules rules;
+  rules.reads_zeros = reads_zeros;
+  if (reads_zeros)
+    rules.jvp = [what, shared = share(jvp)](std::span<const Array> both, const Flags& varies) {
+      py::gil_scoped_acquire gil;
+      return to_function(bound(shared, varies), what, Traces::part)(both);
+    };
+  else
+    rules.jvp = [rule = to_function(jvp, what, Traces::part)](std::span<const Array> both,
+                                                              const Flags&) { return rule(both); };
+  return from_arrays(flat::custom(to_function(function, name), rules, to_arrays(inputs), name));
 }
 
 py::list flat_custom_vjp(py::object function, py::object fwd, py::object bwd, py::object inputs,
-                         const std::string& name) {
+                         const std::string& name, bool reads_zeros) {
   TransformScope scope("custom_vjp", name);
-  const flat::ForwardRule forward = [shared = share(fwd)](std::span<const Array> primals) {
+  CustomRules rules;
+  rules.reads_zeros = reads_zeros;
+  rules.fwd = [shared = share(fwd), reads_zeros](std::span<const Array> primals,
+                                                 const Flags& varies) {
     py::gil_scoped_acquire gil;
-    const py::tuple result = borrowed(static_cast<PyObject*>(shared.get()))(from_arrays(primals));
+    const py::object rule =
+        reads_zeros ? bound(shared, varies) : borrowed(static_cast<PyObject*>(shared.get()));
+    const py::tuple result = rule(from_arrays(primals));
     return flat::Forward{to_arrays(result[0]), to_arrays(result[1])};
   };
-  return from_arrays(flat::custom_vjp(to_function(function, name), forward,
-                                      to_function(bwd, "the bwd rule of " + name, Traces::part),
-                                      to_arrays(inputs), name));
+  rules.bwd = to_function(bwd, "the bwd rule of " + name, Traces::part);
+  return from_arrays(flat::custom(to_function(function, name), rules, to_arrays(inputs), name));
 }
 
 bool stages_custom_rules(py::object inputs) { return flat::stages_custom_rules(to_arrays(inputs)); }

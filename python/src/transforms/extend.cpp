@@ -13,6 +13,43 @@
 #include <deque>
 
 namespace plait::python {
+namespace {
+
+// Any hashable object as a parameter. Equations compare parameters without running user code, so
+// objects are compared here: equal ones of a type are one. What no program holds is let go of.
+Callable interned(py::handle object) {
+  static py::dict& known = *new py::dict;  // (type, object) -> a weak pointer
+  static std::size_t many = 256;
+  const auto pointer_of = [](py::handle capsule) {
+    return py::reinterpret_borrow<py::capsule>(capsule).get_pointer<std::weak_ptr<PyObject>>();
+  };
+  const std::string name = type_name_of(object.ptr());
+  const py::tuple key = py::make_tuple(py::type::of(object), object);
+  if (PyObject* found = PyDict_GetItemWithError(known.ptr(), key.ptr())) {
+    if (auto alive = pointer_of(found)->lock()) return Callable(name, std::move(alive));
+  } else if (PyErr_Occurred()) {
+    throw py::error_already_set();
+  }
+  auto made = std::static_pointer_cast<PyObject>(share(borrowed(object.ptr())));
+  known[key] = py::capsule(new std::weak_ptr<PyObject>(made), [](void* pointer) {
+    delete static_cast<std::weak_ptr<PyObject>*>(pointer);
+  });
+  if (known.size() > many) {
+    for (const auto& [each, pointer] : py::dict(known))
+      if (pointer_of(pointer)->expired()) PyDict_DelItem(known.ptr(), each.ptr());
+    many = std::max<std::size_t>(256, 2 * known.size());
+  }
+  return Callable(name, std::move(made));
+}
+
+// Whether a tuple or list holds sizes alone.
+bool holds_sizes(const py::sequence& items) {
+  return std::all_of(items.begin(), items.end(),
+                     [](py::handle item) { return as_dim(item.ptr()).has_value(); });
+}
+
+}  // namespace
+
 ParamValue to_param(py::handle value, const std::string& name) {
   PyObject* object = value.ptr();
   if (PyBool_Check(object)) return object == Py_True;
@@ -21,7 +58,9 @@ ParamValue to_param(py::handle value, const std::string& name) {
   if (PyUnicode_Check(object)) return utf8_of(object);
   if (PyTuple_Check(object) || PyList_Check(object)) {
     const auto items = py::reinterpret_borrow<py::sequence>(value);
-    if (items.size() == 0 || !py::isinstance<Jaxpr>(items[0])) return to_shape(object);
+    const bool are_jaxprs = items.size() > 0 && py::isinstance<Jaxpr>(items[0]);
+    if (!are_jaxprs && PyTuple_Check(object) && !holds_sizes(items)) return interned(value);
+    if (!are_jaxprs) return to_shape(object);
     std::vector<Jaxpr> bodies;
     for (py::handle item : items) bodies.push_back(jaxpr_of(item));
     return bodies;
@@ -34,10 +73,12 @@ ParamValue to_param(py::handle value, const std::string& name) {
   try {
     return to_dtype(object);
   } catch (const DtypeError&) {
+    if (PyObject_Hash(object) != -1) return interned(value);
+    PyErr_Clear();
     throw DtypeError(
         "the parameter '" + name + "' is " + text_of(object) + " of type " + type_name_of(object),
-        "parameters are bools, integers, floats, strings, dtypes, tuples of integers, jaxprs and "
-        "functions");
+        "parameters are bools, numbers, strings, dtypes, tuples of integers, jaxprs, functions, "
+        "and objects that can be hashed");
   }
 }
 
@@ -46,8 +87,11 @@ namespace {
 // A rule that is a Python function. It gets the parameters of the equation as keywords.
 class PythonRule {
  public:
-  PythonRule(const char* kind, const Primitive& primitive, py::object function)
-      : kind_(kind), primitive_(&primitive), function_(share(std::move(function))) {}
+  PythonRule(const char* kind, const Primitive& primitive, py::object function, bool reads_zeros)
+      : kind_(kind),
+        primitive_(&primitive),
+        function_(share(std::move(function))),
+        reads_zeros_(reads_zeros) {}
   const Primitive& primitive() const { return *primitive_; }
   // "the jvp rule of `name`"
   std::string to_string() const {
@@ -67,6 +111,14 @@ class PythonRule {
     list.append(result);
     return list;
   }
+  // Tangents or cotangents as arguments. Zeros are arrays, or None for a rule that reads them.
+  py::list tangents(std::span<const Tangent> tangents) const {
+    py::list list;
+    for (const Tangent& tangent : tangents)
+      list.append(reads_zeros_ && tangent.is_zero() ? py::object(py::none())
+                                                    : to_python(tangent.instantiate()));
+    return list;
+  }
   Array array(py::handle result) const { return to_array(result.ptr(), {primitive_->name()}); }
   void require_count(std::size_t given, std::size_t wanted, const char* fix) const {
     if (given != wanted)
@@ -79,6 +131,7 @@ class PythonRule {
   const char* kind_;
   const Primitive* primitive_;
   std::shared_ptr<void> function_;
+  bool reads_zeros_;
 };
 
 template <class Items, class Convert>
@@ -86,9 +139,6 @@ py::list list_of(const Items& items, Convert&& convert) {
   py::list list;
   for (const auto& item : items) list.append(convert(item));
   return list;
-}
-py::list list_of(std::span<const Tangent> tangents) {
-  return list_of(tangents, [](const Tangent& tangent) { return to_python(tangent.instantiate()); });
 }
 
 // --- What each kind of rule takes and returns in Python ------------------------------------------
@@ -152,11 +202,11 @@ Tangents tangents_of(const PythonRule& rule, const py::list& results,
 Tangents jvp(const PythonRule& rule, std::span<const Array> primals,
              std::span<const Tangent> tangents, std::span<const Array> outputs,
              const Params& params) {
-  return tangents_of(
-      rule,
-      rule.call_listed(
-          py::make_tuple(from_arrays(primals), list_of(tangents), from_arrays(outputs)), params),
-      avals_of(outputs));
+  return tangents_of(rule,
+                     rule.call_listed(py::make_tuple(from_arrays(primals), rule.tangents(tangents),
+                                                     from_arrays(outputs)),
+                                      params),
+                     avals_of(outputs));
 }
 
 // rule(cotangents, inputs) -> cotangents; a linear input is passed as its type.
@@ -165,7 +215,8 @@ Tangents transpose(const PythonRule& rule, std::span<const Tangent> cotangents,
   const py::list known = list_of(inputs, [](const TransposeInput& input) {
     return input.is_linear() ? aval_object(input.aval()) : to_python(input.known());
   });
-  return tangents_of(rule, rule.call_listed(py::make_tuple(list_of(cotangents), known), params),
+  return tangents_of(rule,
+                     rule.call_listed(py::make_tuple(rule.tangents(cotangents), known), params),
                      avals_of(inputs));
 }
 
@@ -238,13 +289,15 @@ Arrays decompose(const PythonRule& rule, std::span<const Array> inputs, const Pa
 
 struct RuleKind {
   std::string_view name;
-  void (*define)(const Primitive& primitive, py::object function, RuleOrigin origin);
+  void (*define)(const Primitive& primitive, py::object function, bool reads_zeros,
+                 RuleOrigin origin);
 };
 
 template <class Kind, auto run>
 constexpr RuleKind stated_in_python{
-    Kind::name, [](const Primitive& primitive, py::object function, RuleOrigin origin) {
-      const PythonRule rule(Kind::name, primitive, std::move(function));
+    Kind::name,
+    [](const Primitive& primitive, py::object function, bool reads_zeros, RuleOrigin origin) {
+      const PythonRule rule(Kind::name, primitive, std::move(function), reads_zeros);
       const auto call = [rule](auto&&... arguments) {
         py::gil_scoped_acquire gil;
         return run(rule, std::forward<decltype(arguments)>(arguments)...);
@@ -263,10 +316,11 @@ constexpr RuleKind rule_kinds[] = {
 };
 
 void define_rule(const Primitive& primitive, const std::string& kind, py::object function,
-                 RuleOrigin origin) {
+                 bool reads_zeros, RuleOrigin origin) {
   std::string names;
   for (const RuleKind& known : rule_kinds) {
-    if (known.name == kind) return known.define(primitive, std::move(function), std::move(origin));
+    if (known.name == kind)
+      return known.define(primitive, std::move(function), reads_zeros, std::move(origin));
     names += (names.empty() ? "" : ", ") + std::string(known.name);
   }
   throw ValueError("there is no rule kind '" + kind + "'", "choose one of " + names);
@@ -297,11 +351,14 @@ void add_extend(py::module_& module) {
   module.def("make_primitive",
              [](const std::string& name, const std::string& doc, const std::string& file, int line,
                 bool effectful) { make_primitive(name, doc, file, line, effectful); });
-  module.def("define_rule", [](const std::string& name, const std::string& kind,
-                               py::object function, const std::string& file, int line) {
-    define_rule(primitive_named(name), kind, std::move(function),
-                {RuleOrigin::Kind::stated, file, line, {}});
-  });
+  module.def(
+      "define_rule",
+      [](const std::string& name, const std::string& kind, py::object function,
+         const std::string& file, int line, bool reads_zeros) {
+        define_rule(primitive_named(name), kind, std::move(function), reads_zeros,
+                    {RuleOrigin::Kind::stated, file, line, {}});
+      },
+      py::arg(), py::arg(), py::arg(), py::arg(), py::arg(), py::arg("reads_zeros") = false);
   module.def("bind", [](const std::string& name, py::args inputs, py::kwargs params) -> py::object {
     Arrays arrays;
     for (py::handle input : inputs) arrays.push_back(to_array(input.ptr(), {name}));

@@ -44,6 +44,11 @@ class UndefinedPrimal:
         self.aval = aval
 
 
+def _with_zero(tangent, value):
+    """A tangent, of which plait says None where it is zero."""
+    return Zero(_plait.aval_of(value)) if tangent is None else tangent
+
+
 def instantiate_zeros(tangent):
     return tangent.instantiate() if isinstance(tangent, Zero) else tangent
 
@@ -126,11 +131,30 @@ class Primitive:
         function = lowerings.get(self) or self._impl
         if function is None:
             refuse(self.name, "it has neither an implementation nor a function that lowers it")
-        results = function(*arrays, **params)
+        try:
+            results = function(*arrays, **params)
+        except plait.TracerError:
+            if function is not self._impl or self._abstract is None:
+                raise
+            results = self._on_the_host(arrays, params)
         results = results if self.multiple_results else [results]
         return [_plait.to_array(result) for result in results]
 
+    def _on_the_host(self, arrays, params):
+        """The results of an implementation that reads its arguments, by a call when the program runs."""
+
+        def call(*values):
+            results = self._impl(*map(plait.numpy.asarray, values), **params)
+            return list(results) if self.multiple_results else results
+
+        types = self._abstract(*map(_plait.aval_of, arrays), **params)
+        types = list(types) if self.multiple_results else types
+        return plait.host_call(call, types, *arrays, name=self.name)
+
     bind_with_trace = None
+
+    def get_bind_params(self, params):
+        return [], params
 
     def __repr__(self):
         return self.name
@@ -144,16 +168,17 @@ class Primitive:
         primitive.abstract(lambda *avals, call: call.jaxpr.out_avals)
         primitive.decompose(lambda *arrays, call: call(*arrays))
         if self in primitive_jvps:
-            primitive.jvp(self._jvp)
+            primitive.jvp(self._jvp, symbolic_zeros=True)
         if self in primitive_transposes:
-            primitive.transpose(self._transpose)
+            primitive.transpose(self._transpose, symbolic_zeros=True)
         if any(self in table for table in _BATCHERS):
             primitive.batch(self._batch)
         self._registered = name
 
     def _jvp(self, primals, tangents, outputs, call):
         n = call.count
-        _, found = primitive_jvps[self](tuple(primals[:n]), tuple(tangents[:n]), **call.params)
+        given = map(_with_zero, tangents[:n], primals[:n])
+        _, found = primitive_jvps[self](tuple(primals[:n]), tuple(given), **call.params)
         found = found if self.multiple_results else [found]
         return [None if isinstance(t, Zero) or t is None else t for t in found]
 
@@ -162,7 +187,8 @@ class Primitive:
             UndefinedPrimal(each) if isinstance(each, plait.ShapeDtypeStruct) else each
             for each in inputs[: call.count]
         ]
-        cotangents = list(cotangents) if self.multiple_results else cotangents[0]
+        cotangents = list(map(_with_zero, cotangents, call.jaxpr.out_avals))
+        cotangents = cotangents if self.multiple_results else cotangents[0]
         found = primitive_transposes[self](cotangents, *given, **call.params)
         found = [None if isinstance(ct, Zero) or ct is None or ct is Zero else ct for ct in found]
         return found + [None] * (len(inputs) - call.count)
@@ -204,7 +230,24 @@ class _Existing(Primitive):
         self._registered = name
 
     def bind(self, *args, **params):
-        return _plait.bind(self._registered, *args, **params)
+        from jax._jaxprs import ClosedJaxpr, plain
+
+        held = {
+            name: [plain(each) for each in value]
+            if isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr)
+            else plain(value)
+            if isinstance(value, ClosedJaxpr)
+            else value
+            for name, value in params.items()
+        }
+        return _plait.bind(self._registered, *args, **held)
+
+    def get_bind_params(self, params):
+        """No functions, and the parameters that plait's primitive has."""
+        from jax._jaxprs import _ALIASES
+
+        names = {there for there, _ in _ALIASES.get(self.name, ())} | {"unroll"}
+        return [], {name: value for name, value in params.items() if name not in names}
 
 
 # Primitives of JAX that plait names differently.
@@ -220,7 +263,13 @@ _THERE = {
     "reduce_and": "reduce_all",
     "reduce_or": "reduce_any",
 }
+_HERE = {there: here for here, there in reversed(_THERE.items())}
 _existing: dict[str, _Existing] = {}
+
+
+def jax_name(name):
+    """JAX's name of a primitive of plait."""
+    return _HERE.get(name, name)
 
 
 def existing(name):
@@ -230,4 +279,5 @@ def existing(name):
         if not _plait.has_primitive(there):
             return None
         _existing[name] = _Existing(there)
+        _existing[name].name = name
     return _existing[name]

@@ -5,12 +5,12 @@ SPDX-License-Identifier: Apache-2.0
 
 import functools
 import inspect
-import threading
-import weakref
 
 import numpy as np
 
 import plait
+from plait import CustomVJPPrimal as CustomVJPPrimal
+from plait import SymbolicZero as SymbolicZero
 from plait import _plait
 from plait._plait import flatten, unflatten
 
@@ -32,21 +32,6 @@ def _positions(fun, nondiff_argnums, nondiff_argnames):
 
 
 # --- Zeros by their type -------------------------------------------------------------------------
-
-
-class SymbolicZero:
-    """A tangent that is known to be zero: a type."""
-
-    def __init__(self, aval):
-        self.aval, self.shape, self.dtype = aval, aval.shape, aval.dtype
-        self.ndim, self.size = len(aval.shape), aval.size
-
-
-class CustomVJPPrimal:
-    """An argument of a forward rule with symbolic zeros, and whether a derivative with respect to it is wanted."""
-
-    def __init__(self, value, perturbed):
-        self.value, self.perturbed = value, perturbed
 
 
 def custom_vjp_primal_tree_values(tree):
@@ -77,65 +62,16 @@ def _instantiated(tree):
     )
 
 
-def _no_tangent(value, symbolic):
-    """What a rule gets as the tangent of an integer, or of what does not vary."""
-    aval = _plait.aval_of(value)
-    return SymbolicZero(aval) if symbolic else np.zeros(aval.shape, float0)
-
-
-# Arrays whose derivative is an error: they do not vary where a program is right. By id, while they live.
-_fixed: dict[int, weakref.ref] = {}
-
-
-def _fix(arrays):
-    for array in arrays:
-        number = id(array)
-        _fixed[number] = weakref.ref(array, lambda _, number=number: _fixed.pop(number, None))
-
-
-def _is_fixed(value):
-    found = _fixed.get(id(value))
-    return found is not None and found() is value
-
-
-class _Symbolic:
-    """Which leaves of the arguments carry tangents, in a call whose rules run at once; None elsewhere."""
-
-    symbolic = False
-    varying = threading.local()
+class _Entered:
+    """Calls with their trees as plait takes them."""
 
     def __call__(self, *args, **kwargs):
-        args, kwargs = entered((args, kwargs))
-        _, _, dynamic, _ = self.arguments(args, kwargs)
-        leaves = flatten(dynamic)[0]
-        before = dict(vars(self.varying))
-        try:
-            arrays = [_plait.to_array(leaf) for leaf in leaves if _plait.is_array_like(leaf)]
-            staged = _plait.stages_custom_rules(arrays)
-            self.varying.flags = (
-                [not _is_fixed(leaf) for leaf in leaves]
-                if staged
-                else list(map(_plait.carries_tangent, leaves))
-            )
-            self.varying.staged, self.varying.failed = staged, False
-            result = super().__call__(*args, **kwargs)
-            if staged and self.varying.failed:
-                _fix(flatten(result)[0])
-            return result
-        finally:
-            vars(self.varying).clear()
-            vars(self.varying).update(before)
-
-    def flags_of(self, leaves):
-        """Whether a derivative with respect to each leaf is wanted, as far as is known."""
-        flags = getattr(self.varying, "flags", None)
-        if flags is None or len(flags) != len(leaves):
-            flags = [True] * len(leaves)
-        return [flag and _plait.is_differentiable(leaf) for flag, leaf in zip(flags, leaves)]
+        args = [arg if i in self.nondiff_argnums else entered(arg) for i, arg in enumerate(args)]
+        return super().__call__(*args, **entered(kwargs))
 
 
-class custom_jvp(_Symbolic, plait.custom_jvp):
-    """plait.custom_jvp; with symbolic_zeros, what does not vary has no tangent."""
+class custom_jvp(_Entered, plait.custom_jvp):
+    """plait.custom_jvp; without symbolic_zeros, the tangents of integers are of dtype float0."""
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, _positions(fun, nondiff_argnums, nondiff_argnames))
@@ -145,102 +81,29 @@ class custom_jvp(_Symbolic, plait.custom_jvp):
         return self.rule
 
     def defjvp(self, jvp, symbolic_zeros=False):
-        self.symbolic = symbolic_zeros
-
         def rule(*args):
             *nondiff, primals, tangents = args
-            leaves = flatten(primals)[0]
             given, structure = flatten(tangents)
-            flags = (
-                self.flags_of(leaves) if symbolic_zeros else map(_plait.is_differentiable, leaves)
-            )
-            given = [
-                tangent if flag else _no_tangent(leaf, symbolic_zeros)
-                for leaf, tangent, flag in zip(leaves, given, flags)
-            ]
-            try:
-                outputs, derivatives = jvp(*nondiff, primals, unflatten(structure, given))
-            except Exception as error:
-                if not getattr(self.varying, "staged", True):
-                    raise
-                return self.failing(args, primals, error)
+            if not symbolic_zeros:
+                given = [
+                    tangent if _plait.is_differentiable(leaf) else np.zeros(tangent.shape, float0)
+                    for leaf, tangent in zip(flatten(primals)[0], given)
+                ]
+            outputs, derivatives = jvp(*nondiff, primals, unflatten(structure, given))
             return outputs, _instantiated(derivatives)
 
-        super().defjvp(rule)
+        super().defjvp(rule, symbolic_zeros)
         return jvp
 
-    def failing(self, args, primals, error):
-        """The function, whose derivative fails when it runs.
 
-        In a program every rule is traced, before it is known what varies: a rule that refuses to be differentiated must
-        not fail before.
-        """
-        given = list(primals)
-        for number, value in zip(self.nondiff_argnums, args):
-            given.insert(number, value)
-        outputs = self.fun(*given)
-        self.varying.failed = True
-        never = plait.numpy.zeros((), bool)  # made in the rule, which may capture nothing
-        plait.check(never, f"the jvp rule of `{getattr(self, '__name__', 'f')}` failed: {error}")
-        leaves, structure = flatten(outputs)
-        return outputs, unflatten(structure, [_plait.zeros_like(leaf) for leaf in leaves])
-
-
-class _Residuals:
-    """Residuals: arrays as children, and what is no array as it is."""
-
-    def __init__(self, tree):
-        leaves, self.structure = flatten(tree)
-        self.arrays = [leaf for leaf in leaves if isinstance(leaf, plait.Array)]
-        self.others = [None if isinstance(leaf, plait.Array) else (leaf,) for leaf in leaves]
-
-    def tree(self):
-        arrays = iter(self.arrays)
-        return unflatten(
-            self.structure, [next(arrays) if other is None else other[0] for other in self.others]
-        )
-
-    @classmethod
-    def restored(cls, data, arrays):
-        self = cls(())
-        (self.structure, self.others), self.arrays = data, list(arrays)
-        return self
-
-
-_plait.register_pytree_node(
-    _Residuals, lambda kept: (kept.arrays, (kept.structure, kept.others)), _Residuals.restored
-)
-
-
-class custom_vjp(_Symbolic, plait.custom_vjp):
-    """plait.custom_vjp; with symbolic_zeros, the forward rule is told what varies."""
+class custom_vjp(_Entered, plait.custom_vjp):
+    """plait.custom_vjp."""
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, _positions(fun, nondiff_argnums, nondiff_argnames))
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
-        self.symbolic = symbolic_zeros
-
-        def told(*args):
-            numbers = [i for i in range(len(args)) if i not in self.nondiff_argnums]
-            leaves, structure = flatten(tuple(args[i] for i in numbers))
-            wrapped = unflatten(
-                structure, [CustomVJPPrimal(*pair) for pair in zip(leaves, self.flags_of(leaves))]
-            )
-            given = list(args)
-            for number, value in zip(numbers, wrapped):
-                given[number] = value
-            return fwd(*given)
-
-        def forward(*args):
-            output, residuals = (told if symbolic_zeros else fwd)(*args)
-            return output, _Residuals(residuals)
-
-        def backward(*args):
-            *nondiff, residuals, cotangents = args
-            return _instantiated(bwd(*nondiff, residuals.tree(), cotangents))
-
-        super().defvjp(forward, backward)
+        super().defvjp(fwd, lambda *args: _instantiated(bwd(*args)), symbolic_zeros)
 
 
 def custom_gradient(fun):
