@@ -96,9 +96,13 @@ def stage_package(build, stage):
     subprocess.run(meson, check=True, stdout=subprocess.PIPE)
     library = next(prefix.rglob("libplait.so.*.*.*"))
     package, archives = stage / "plait", stage / "archives"
-    shutil.copytree(
-        ROOT / "python" / "plait", package, ignore=shutil.ignore_patterns("__pycache__")
-    )
+    source = ROOT / "python" / "plait"
+    for path in source.rglob("*"):  # what an installation has (python/meson.build)
+        is_info = path.parent.name.endswith(".dist-info")
+        if path.suffix in (".py", ".pyi") or path.name == "py.typed" or is_info:
+            copied = package / path.relative_to(source)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copied)
     (package / "lib" / "plait" / "backends").mkdir(parents=True)
     (archives / "plait" / "lib").mkdir(parents=True)
     shutil.copy(library, package / "lib" / "libplait.so")  # a wheel holds no links

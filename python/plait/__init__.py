@@ -13,8 +13,8 @@ SPDX-License-Identifier: Apache-2.0
 import os as _os
 import sys as _sys
 
-if not (3, 11) <= _sys.version_info[:2] <= (3, 13):
-    raise ImportError(f"plait supports Python 3.11 to 3.13, not {_sys.version.split()[0]}")
+if not (3, 11) <= _sys.version_info[:2] <= (3, 14):
+    raise ImportError(f"plait supports Python 3.11 to 3.14, not {_sys.version.split()[0]}")
 
 
 def _refuse_other_machines():

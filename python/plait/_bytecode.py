@@ -39,7 +39,7 @@ STOPS = {
 # Instructions that only pop from the stack, and how many values.
 POPS = {
     "POP_TOP": 1, "END_FOR": None, "POP_EXCEPT": 1, "RERAISE": 1, "DELETE_SUBSCR": 2, "DELETE_ATTR": 1,
-    "INTERPRETER_EXIT": 1,
+    "INTERPRETER_EXIT": 1, "POP_ITER": 1,
 }  # fmt: skip
 # Instructions that store: which of their operands, counted from the deepest, is a use. Later reads of the stored value
 # are not followed. The object or container that is stored into is only written to.
@@ -554,7 +554,9 @@ def _call_named(frame, instruction):
 
 @rule("CALL_FUNCTION_EX")
 def _call_spread(frame, instruction):
-    spread = frame.pop(2 if instruction.arg & 1 else 1)
+    # Since Python 3.14 there is always a place for keywords, and no argument that says so.
+    has_names = instruction.arg is None or instruction.arg & 1
+    spread = frame.pop(2 if has_names else 1)
     first, second = frame.pop(2)
     for value in spread:
         frame.reader.use(value)

@@ -7,7 +7,7 @@ import sys as _sys
 from typing import NamedTuple as _NamedTuple
 
 
-from plait import _breakpoint, _names, _plait
+from plait import _names, _plait
 from plait._host import _Island
 
 __getattr__ = _names.missing(__name__, globals())
@@ -77,6 +77,8 @@ def breakpoint(*, num_frames=None, ordered=False, stdin=None, stdout=None):
     transformed function have their values from tracing. As with callback, under vmap it opens once for each example,
     under mask with the real elements, and under differentiation with the values. stdin and stdout replace the terminal.
     """
+    from plait import _breakpoint  # the prompt's modules take a millisecond
+
     frames, inner = _breakpoint.frames_here(2, num_frames)
     arrays, together = _breakpoint.taken_apart(frames, inner)
 

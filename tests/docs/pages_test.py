@@ -203,7 +203,7 @@ def test_the_readme_leads_to_every_page():
 def test_the_readme_says_what_a_newcomer_must_know():
     text = README.read_text()
     assert text.count("\n") <= 250  # what one reads in ten minutes
-    for fact in ("Apache-2.0", "x86-64", "AVX2", "Python 3.11 to 3.13", "./dev demo", "./dev test"):
+    for fact in ("Apache-2.0", "x86-64", "AVX2", "Python 3.11 to 3.14", "./dev demo", "./dev test"):
         assert fact in text
     version = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())[1]
     assert f"Version {version}" in text

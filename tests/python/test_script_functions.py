@@ -214,6 +214,7 @@ def test_python_statements_stay():
 
 @pytest.mark.parametrize("name", ["difflib", "fractions", "statistics"])
 def test_modules_of_pythons_library_pass_their_own_tests(name, monkeypatch):
+    unscripted = doctest.testmod(importlib.import_module(name))  # one of fractions fails in 3.14
     spec = importlib.util.find_spec(name)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
@@ -231,7 +232,7 @@ def test_modules_of_pythons_library_pass_their_own_tests(name, monkeypatch):
                 if inspect.isfunction(value) and value.__globals__ is vars(module):
                     setattr(owner, key, scripted(value))
     failed, attempted = doctest.testmod(module)
-    assert failed == 0 and attempted > 10
+    assert failed == unscripted.failed <= 1 and attempted > 10
 
 
 # --- Transforms ---
