@@ -26,9 +26,17 @@ bool is_namedtuple(PyObject* object) {
   static PyObject* const name = PyUnicode_InternFromString("_fields");
   return PyTuple_Check(object) && _PyType_Lookup(Py_TYPE(object), name) != nullptr;
 }
+bool& every_dataclass_is_a_tree() {
+  static bool every = true;
+  return every;
+}
+
 PyObject* dataclass_fields(PyObject* object) {
   static PyObject* const name = PyUnicode_InternFromString("__dataclass_fields__");
-  return _PyType_Lookup(Py_TYPE(object), name);
+  static PyObject* const mark = PyUnicode_InternFromString("__plait_tree__");
+  PyObject* const fields = _PyType_Lookup(Py_TYPE(object), name);
+  if (!fields || every_dataclass_is_a_tree()) return fields;
+  return _PyType_Lookup(Py_TYPE(object), mark) ? fields : nullptr;
 }
 
 const Fields& fields_of(PyObject* object) {

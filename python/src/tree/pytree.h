@@ -24,7 +24,9 @@ struct Fields {
 };
 
 bool is_namedtuple(PyObject* object);
-PyObject* dataclass_fields(PyObject* object);  // borrowed; null if it is no dataclass
+// Whether dataclasses are trees unasked; otherwise those are that have an attribute __plait_tree__.
+bool& every_dataclass_is_a_tree();
+PyObject* dataclass_fields(PyObject* object);  // borrowed; null if it is no tree by its fields
 // Which fields of a dataclass are children and which are static, by metadata.
 const Fields& fields_of(PyObject* object);
 

@@ -239,6 +239,9 @@ void add_pytree(py::module_& module) {
       },
       py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"),
       py::arg("flatten_with_keys_func") = py::none());
+  // Whether dataclasses that are not registered are trees, in this process; see pytree.h.
+  module.def("set_every_dataclass_is_a_tree",
+             [](bool every) { every_dataclass_is_a_tree() = every; });
   // Makes an instance of a registered class, with None for its aux.
   module.def("make_registered", [](py::object type, py::tuple children) {
     const auto found = registry().find(reinterpret_cast<PyTypeObject*>(type.ptr()));

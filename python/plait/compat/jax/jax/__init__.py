@@ -18,6 +18,7 @@ from jax._arrays import (
     copy_to_host_async,
     default_backend,
     device_count,
+    device_get,
     device_put,
     devices,
     host_count,
@@ -82,12 +83,14 @@ from jax._transforms import (
     vjp,
     vmap,
 )
+from jax.stages import add_options as _add_options
 from jax.version import __version__, __version_info__
 
 _add_attributes()
 _add_indexing()
 _add_operators()
 _keep_captures()
+_add_options()
 
 from jax import (  # noqa: E402
     core,
@@ -110,7 +113,6 @@ from jax.sharding import NamedSharding, PartitionSpec as P, make_mesh, reshard, 
 
 disable_jit = _plait_package.disable_jit
 default_device = _plait_package.default_device
-device_get = _plait_package.device_get
 
 shard_map = _doors.refused("jax.shard_map", "programs of plait's drop-in run on one device")
 smap = _doors.refused("jax.smap", "programs of plait's drop-in run on one device")

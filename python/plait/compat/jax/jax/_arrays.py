@@ -171,6 +171,18 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     )
 
 
+def device_get(x):
+    """x, a tree, with NumPy's arrays for its arrays; what is traced stays."""
+    leaves, structure = _plait.flatten(x)
+    return _plait.unflatten(
+        structure,
+        [
+            np.asarray(leaf) if not isinstance(leaf, Array) or _plait.is_concrete(leaf) else leaf
+            for leaf in leaves
+        ],
+    )
+
+
 def block_until_ready(x):
     """x, a tree, once its arrays are computed."""
     leaves, _ = _plait.flatten(x)
@@ -235,6 +247,7 @@ _ATTRIBUTES = {
     "is_deleted": lambda array: False,
     "on_device_size_in_bytes": lambda array: array.nbytes,
     "to_device": _to_device,
+    "unsafe_buffer_pointer": lambda array: np.asarray(array).ctypes.data,
     "view": _view,
     "choose": _choose,
     "tobytes": lambda array: np.asarray(array).tobytes(),

@@ -48,6 +48,23 @@ def default_float():
     return canonical(float)
 
 
+def weak(x, kind=None):
+    """A number, or an array of a weak dtype, as an array whose dtype is weak and as wide as JAX's numbers are.
+
+    kind, float or complex, is the kind of number that the array is to be.
+    """
+    if type(x) is bool:
+        return _plait.to_array(x)
+    array = x if isinstance(x, _plait.Array) else _plait.to_array(x)
+    wide = _PYTHON[kind] if kind else array.dtype
+    narrow = wide if config.x64_enabled else _NARROW.get(wide, wide)
+    if array.dtype == narrow and array.weak_type:
+        return array
+    if isinstance(x, int) and narrow.kind == "i" and not -(2**31) <= x < 2**31:
+        return _plait.asarray(x, narrow)  # the error of a number that is too large
+    return _plait.bind("cast", array, dtype=narrow, weak=True)
+
+
 def converted(x, dtype=None, copy=None):
     """x as an array of JAX's dtype for it."""
     if dtype is not None:
@@ -58,7 +75,7 @@ def converted(x, dtype=None, copy=None):
     if isinstance(x, (np.ndarray, np.generic)):
         return _plait.asarray(x, canonical(x.dtype), copy)
     if isinstance(x, (bool, int, float, complex)):
-        return _plait.asarray(x, canonical(type(x)), copy)
+        return weak(x)
     made = _plait.asarray(x, None, copy)
     narrow = canonical(made.dtype) if not config.x64_enabled else _widened(x, made)
     return made if narrow == made.dtype else _plait.asarray(x, narrow, copy)

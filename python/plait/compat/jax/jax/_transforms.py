@@ -6,16 +6,20 @@ SPDX-License-Identifier: Apache-2.0
 import contextlib
 import functools
 
+import numpy as np
+
 import plait
 from plait import _captures, _plait
+from plait._functions import wraps
 from plait._plait import flatten, unflatten
 
-from jax._doors import refuse, refuse_options
-from jax._narrow import entered, staged, transformed
+from jax._doors import refuse_options
+from jax._narrow import entered, entered_arrays, staged, transformed
 
 _missing = object()
 # Transforms whose arguments are JAX's as they are.
-hessian, jacfwd = transformed(plait.hessian), transformed(plait.jacfwd)
+jacfwd = transformed(plait.jacfwd)
+hessian = transformed(plait.hessian)
 named_scope = plait.named_scope
 checkpoint_policies = plait.checkpoint_policies
 
@@ -62,21 +66,82 @@ def keep_captures():
 def vmap(
     fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False
 ):
-    """plait.vmap; a list as in_axes is a tuple."""
+    """plait.vmap; in_axes may be a list, and an argument that is not mapped may be no array: fun gets it as it is."""
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    return plait.vmap(fun, in_axes, out_axes, axis_name=axis_name, axis_size=axis_size)
+    options = {"axis_name": axis_name, "axis_size": axis_size}
+
+    def holds_other(args):
+        """Whether what is not mapped must stay as it is: numbers, which may be static, and what is no array."""
+        return any(type(leaf) is not plait.Array for leaf in flatten(args)[0])
+
+    def batched(*args, **kwargs):
+        mapped_args, kwargs = entered_arrays((args, kwargs))
+        if in_axes == 0 or not holds_other(args):
+            return plait.vmap(fun, in_axes, out_axes, **options)(*mapped_args, **kwargs)
+        leaves, structure = flatten(tuple(mapped_args))
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            return plait.vmap(fun, in_axes, out_axes, **options)(*args, **kwargs)  # its error
+        axes = _plait.broadcast_prefix(in_axes, structure, "vmap: in_axes")
+        mapped = [leaf for leaf, axis in zip(leaves, axes) if axis is not None]
+
+        def of_mapped(values, keywords):
+            values = iter(values)
+            every = [leaf if axis is None else next(values) for leaf, axis in zip(leaves, axes)]
+            return fun(*unflatten(structure, every), **keywords)
+
+        of_mapped = wraps("vmap", fun, of_mapped)
+        in_dims = ([axis for axis in axes if axis is not None], 0)
+        return plait.vmap(of_mapped, in_dims, out_axes, **options)(mapped, kwargs)
+
+    vars(batched).update(getattr(fun, "__dict__", {}))
+    return wraps("vmap", fun, batched)
 
 
-def pmap(fun, axis_name=None, *args, **kwargs):
-    """Not here: it runs a function on several devices."""
+def pmap(
+    fun,
+    axis_name=None,
+    *,
+    in_axes=0,
+    out_axes=0,
+    static_broadcasted_argnums=(),
+    devices=None,
+    backend=None,
+    axis_size=None,
+    donate_argnums=(),
+    global_arg_shapes=None,
+):
+    """vmap over an axis of size 1, under jit: the one device that programs of the drop-in run on."""
+    numbers = static_broadcasted_argnums
+    numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers)
 
-    def mapped(*args, **kwargs):
-        refuse(
-            "jax.pmap", "programs of plait's drop-in run on one device", "use jax.vmap, or jax.jit"
-        )
+    @functools.wraps(fun)
+    def of_devices(*args, **kwargs):
+        axes = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(args)
+        for number in numbers:
+            if number < len(axes):
+                axes[number] = None
+        mapped = vmap(fun, tuple(axes), out_axes, axis_name or "devices", axis_size)
+        return mapped(*args, **kwargs)
 
-    return functools.wraps(fun)(mapped)
+    program = jit(of_devices, static_argnums=numbers)
+
+    @functools.wraps(fun)
+    def call(*args, **kwargs):
+        axes = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(args)
+        for i, (arg, axis) in enumerate(zip(args, axes)):
+            sizes = {np.shape(leaf)[axis] for leaf in flatten(arg)[0]} if axis == 0 else set()
+            if i not in numbers and sizes - {1}:
+                _plait.fail(
+                    "ValueError",
+                    f"jax.pmap: compiling computation `{_name(fun)}` that requires {max(sizes)} logical devices, but "
+                    "only 1 XLA devices are available",
+                    "use jax.vmap, or jax.jit",
+                )
+        return program(*args, **kwargs)
+
+    call.lower = getattr(program, "lower", None)
+    return call
 
 
 @transformed
@@ -180,8 +245,18 @@ def _value_of(leaf):
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
+    """plait.make_jaxpr, whose jaxpr has JAX's attributes."""
+    from jax._jaxprs import closed
+
     refuse_options("jax.make_jaxpr", axis_env=axis_env or None)
-    return plait.make_jaxpr(fun, static_argnums, return_shape=return_shape)
+    make = plait.make_jaxpr(staged(fun), static_argnums, return_shape=return_shape)
+
+    @functools.wraps(fun)
+    def call(*args, **kwargs):
+        made = make(*args, **kwargs)
+        return (closed(made[0]), made[1]) if return_shape else closed(made)
+
+    return call
 
 
 def named_call(fun, *, name=None):

@@ -11,6 +11,7 @@ from plait import _plait
 
 from jax._arrays import ShapedArray as ShapedArray, Trace as Trace, Tracer as Tracer
 from jax._doors import lacking
+from jax._jaxprs import plain
 from jax._transforms import ensure_compile_time_eval as ensure_compile_time_eval
 
 AbstractValue = ShapedArray
@@ -26,7 +27,7 @@ def get_aval(x):
 
 def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     """The outputs of a jaxpr for these arguments."""
-    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    jaxpr = plain(jaxpr)
     arrays = [_plait.to_array(x) for x in (*args, *consts)]
     # A number that was 32 bits wide in tracing is one of Python's now, or the reverse.
     arrays = [

@@ -29,7 +29,7 @@ def __getattr__(name):
     if name == "bfloat16":
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return ml_dtypes.bfloat16
     return _lacking(name)
 
 

@@ -10,6 +10,13 @@ from plait._stages import Compiled as Compiled, Lowered as Lowered, Traced as Tr
 
 from jax import _doors
 
+
+def add_options():
+    """Lets compile take options of XLA, which say nothing here; part of `import jax`."""
+    compile = Lowered.compile
+    Lowered.compile = lambda lowered, compiler_options=None, **_: compile(lowered)
+
+
 Wrapped = plait.JitFunction
 CompilerOptions = dict[str, Any]
 ArgInfo = plait.ShapeDtypeStruct

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import string
 from typing import Any
 
 import plait
@@ -34,8 +35,16 @@ all_checks = user_checks | automatic_checks
 
 
 def check(pred, msg, *fmt_args, **fmt_kwargs):
-    """Fails with a message where pred is false when the program runs."""
-    plait.check(pred, msg, *fmt_args, **fmt_kwargs)
+    """Fails with a message where pred is false when the program runs; {} and {name} in it stand for values."""
+    text, values, count = [], [], 0
+    for literal, field, *_ in string.Formatter().parse(msg):
+        text.append(literal)
+        if field is not None:
+            index = int(field) if field.isdecimal() else count
+            count += not field
+            values.append(fmt_kwargs[field] if field in fmt_kwargs else fmt_args[index])
+            text.append("{}")
+    plait.check(pred, "".join(text), *values)
 
 
 debug_check = check

@@ -4,7 +4,9 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import plait.lax as _lax
+import plait.numpy as _numpy
 
+from jax._dtypes import dtype_of
 from jax._narrow import entered
 
 _none = object()
@@ -33,7 +35,14 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
-    """plait.lax.fori_loop; steps are not unrolled."""
+    """plait.lax.fori_loop; steps are not unrolled. Bounds may be floats, and then so is the index."""
+    if any(dtype_of(bound).kind == "f" for bound in (lower, upper)):
+        _, _, outputs = while_loop(
+            lambda state: state[0] < state[1],
+            lambda state: (state[0] + 1, state[1], body_fun(state[0], state[2])),
+            (*_numpy.broadcast_arrays(lower * 1.0, upper * 1.0), init_val),
+        )
+        return outputs
     return _lax.fori_loop(lower, upper, body_fun, entered(init_val))
 
 

@@ -17,10 +17,10 @@ Initializer = Callable[..., Any]
 def _with_dtype(initializer):
     """An initializer (key, shape, dtype) whose dtype is JAX's, and which takes where the array should lie."""
 
-    def initialize(key, shape, dtype=float, out_sharding=None):
+    def init(key, shape, dtype=float, out_sharding=None):
         return initializer(key, shape, canonical(dtype))
 
-    return initialize
+    return init
 
 
 def _making(name):
@@ -28,13 +28,18 @@ def _making(name):
 
     def made(*args, dtype=float, **kwargs):
         initialize = _with_dtype(make(*args, **kwargs))
-        return lambda key, shape, dtype=dtype, out_sharding=None: initialize(key, shape, dtype)
+
+        def init(key, shape, dtype=dtype, out_sharding=None):
+            return initialize(key, shape, dtype)
+
+        return init
 
     made.__name__, made.__doc__ = name, make.__doc__
     return made
 
 
 zeros, ones = _with_dtype(_initializers.zeros), _with_dtype(_initializers.ones)
+zeros.__name__, ones.__name__ = "zeros", "ones"
 for _name in (
     "constant glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform lecun_normal "
     "lecun_uniform normal orthogonal delta_orthogonal truncated_normal uniform variance_scaling xavier_normal "

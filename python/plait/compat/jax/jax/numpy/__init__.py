@@ -5,13 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 
 # ruff: noqa: F401
 
-import builtins as _builtins
-import inspect as _inspect
-
 import numpy as _np
 
 import plait.lax as _lax
 import plait.numpy as _pnp
+from plait import ShapeError as _ShapeError
 from plait._plait import catalogue as _catalogue
 from plait.numpy import *  # noqa: F403
 
@@ -24,12 +22,35 @@ from jax._dtypes import (
     default_float as _default_float,
     issubdtype,
     result_type,
+    weak as _weak,
 )
 from jax._indexing import taking as _taking
-from jax._narrow import narrowing as _narrowing
+from jax._narrow import narrowing as _narrowing, promoting as _promoting
+from jax.numpy import _wider
 
 for _name in _catalogue("numpy"):
-    globals()[_name] = _narrowing(getattr(_pnp, _name))
+    _ufunc = getattr(_np, _name, None)
+    _is_binary = isinstance(_ufunc, _np.ufunc) and _ufunc.nin > 1 and not _ufunc.signature
+    _door = _promoting if _is_binary else _narrowing
+    globals()[_name] = _door(getattr(_pnp, _name))
+where = _promoting(_pnp.where, 1)
+maximum = _wider.of_two(maximum, True)  # noqa: F405
+minimum = _wider.of_two(minimum, False)  # noqa: F405
+max = amax = _wider.over_axes(max, True)  # noqa: F405
+min = amin = _wider.over_axes(min, False)  # noqa: F405
+shape, ndim, size = map(_wider.of_type, (shape, ndim, size))  # noqa: F405
+isclose = _wider.tolerant(isclose)  # noqa: F405
+allclose = _wider.tolerant(allclose)  # noqa: F405
+pad = _wider.listing(pad)  # noqa: F405
+
+
+def broadcast_shapes(*shapes):
+    """The shape to which shapes broadcast."""
+    try:
+        return _pnp.broadcast_shapes(*shapes)
+    except _ShapeError as error:
+        raise ValueError(f"Incompatible shapes for broadcasting: {shapes}: {error}") from None
+
 
 _doors.load(__name__, "fft", "linalg")  # in the place of plait's
 
@@ -62,7 +83,8 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array of one value, in the dtype of the value."""
     fill_value = _converted(fill_value)
-    return _pnp.full(shape, fill_value, fill_value.dtype if dtype is None else _canonical(dtype))
+    made = _pnp.full(shape, fill_value, fill_value.dtype if dtype is None else _canonical(dtype))
+    return _weak(made) if dtype is None and fill_value.weak_type else made
 
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
@@ -177,22 +199,6 @@ def einsum(
 
 # Functions of the host, on files and text.
 array_repr, array_str, save, savez = _np.array_repr, _np.array_str, _np.save, _np.savez
-
-
-def load(file, *args, **kwargs):
-    """The array of a file that NumPy wrote."""
-    found = _np.load(file, *args, **kwargs)
-    return _converted(found) if isinstance(found, _np.ndarray) else found
-
-
-def frombuffer(buffer, dtype=float, count=-1, offset=0):
-    """The array of the bytes of a buffer."""
-    return _converted(_np.frombuffer(buffer, _canonical(dtype), count, offset))
-
-
-def einsum_path(subscripts, *operands, optimize="greedy"):
-    """The order in which einsum contracts, as NumPy writes it."""
-    return _np.einsum_path(subscripts, *map(_np.asarray, operands), optimize=optimize)
 
 
 class ufunc:

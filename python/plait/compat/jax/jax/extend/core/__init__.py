@@ -1,4 +1,4 @@
-"""jax.extend.core: jaxprs and primitives. Jaxprs are plait's, which have other attributes.
+"""jax.extend.core: jaxprs and primitives. Jaxprs have JAX's attributes, and plait's text.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -11,27 +11,16 @@ import numpy as np
 
 import plait
 from plait import _plait
-from plait._transforms import ClosedJaxpr
 
 from jax._arrays import find_top_trace
 from jax._doors import lacking, refused
+from jax._jaxprs import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from jax._primitives import Primitive
 from jax.extend.core import primitives
 
-Jaxpr = plait.Jaxpr
-JaxprEqn = _plait.JaxprEquation
-Var = plait.Var
 Effect = Effects = Any
 no_effects: frozenset = frozenset()
 array_types = {plait.Array, np.ndarray}
-
-
-class Literal:
-    """The type of constants in jaxprs: plait's are arrays."""
-
-
-class DropVar:
-    """The type of results that are not used: plait's have variables."""
 
 
 class Token:
