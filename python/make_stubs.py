@@ -9,12 +9,13 @@ import enum
 import importlib
 import inspect
 import pathlib
+import re
 import sys
 
 MODULES = (
     "numpy", "numpy.fft", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.fft", "scipy.linalg",
     "scipy.special", "scipy.stats", "scipy.cluster.vq", "scipy.integrate", "scipy.interpolate", "scipy.ndimage", "scipy.signal",
-    "tree", "ops", "image",
+    "tree", "ops", "image", "sparse",
 )  # fmt: skip
 MODULES += tuple(f"scipy.stats.{name}" for name in (
     "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic "
@@ -43,7 +44,10 @@ NAMED_RESULTS = {
     ("numpy.linalg", "eigh"): "EighResult",
     ("numpy.linalg", "slogdet"): "SlogdetResult",
     ("scipy.stats", "mode"): "ModeResult",
-}
+    **{("sparse", name): "BCOO" for name in (
+        "bcoo_fromdense bcoo_transpose bcoo_reduce_sum bcoo_sum_duplicates bcoo_multiply_dense bcoo_add eye"
+    ).split()},
+}  # fmt: skip
 WHERE = """@_overload
 def where(condition: _ArrayLike, x: Callable[..., Any], y: Any, *xs: Any) -> Any: ...
 @_overload
@@ -216,7 +220,7 @@ def module_stub(name, functions):
             text += stub.replace("-> tuple[Any, ...]:", f"-> {result}:") if result else stub
             if (name, member) == ("numpy", "where"):
                 text = text.removesuffix(stub) + WHERE
-        elif inspect.isclass(value) and value.__module__.startswith("plait._"):
+        elif inspect.isclass(value) and re.match(r"plait\.(\w+\.)*_", value.__module__):
             text += f"from {value.__module__} import {member} as {member}\n"
         elif member == "ndarray":
             text += "ndarray = Array\n"

@@ -18,6 +18,7 @@
 #include <plait/rewrite.h>
 #include <plait/run.h>
 #include <plait/scipy.h>
+#include <plait/sparse.h>
 #include <plait/transforms.h>
 
 #include <plait/base/memory.h>

@@ -149,6 +149,7 @@ from plait import (
     optim,
     random,
     scipy,
+    sparse,
     tree,
     tree_util,
 )

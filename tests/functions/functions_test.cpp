@@ -294,6 +294,31 @@ TEST_CASE("optimisers work over C++ structs") {
   const Weights clipped = optim::clip_by_global_norm(Weights{row({3}), f64({4}, {})}, 1.0);
   CHECK(clipped.b.item<double>() == doctest::Approx(0.8));
   check_close(optim::sgd(weights, {.learning_rate = 0.5}).w, values_of(-0.5 * weights.w));
+
+  const optim::Schedule schedule = optim::linear_schedule(0.5, 0.0, 10);
+  const Weights start{row({1, -2}), f64({3}, {})};
+  auto [halved, trace] =
+      optim::momentum(start, optim::momentum_init(start), {.learning_rate = schedule});
+  check_close(halved.w, {-0.5, 1});
+  check_close(optim::momentum(start, trace, {.learning_rate = schedule}).first.b, {-0.45 * 1.9 * 3},
+              1e-6);
+  const auto by_hand = [](const Array& count) -> Array { return 0.1 * (count + 1); };
+  auto [signs, _] = optim::lion(start, optim::lion_init(start), start,
+                                {.learning_rate = by_hand, .weight_decay = 0});
+  check_close(signs.w, {-0.1, 0.1}, 1e-6);
+  const auto state_of_rows = optim::adafactor_init(Weights{numpy::ones({3, 4}), row({1})}, 2);
+  CHECK(state_of_rows.rows.w.shape() == Shape{3});
+}
+
+TEST_CASE("sparse arrays multiply, and are trees") {
+  const Array dense = f64({0, 2, 0, 1, 0, 3}, {2, 3});
+  const sparse::BCOO mat = sparse::bcoo_fromdense(dense);
+  const auto product = [](const sparse::BCOO& a, const Array& x) -> Array {
+    return sparse::bcoo_dot_general(a, x, {{1}, {0}, {}, {}});
+  };
+  check_close(product(mat, row({1, 2, 3})), {4, 10});
+  check_close(jit(product)(mat, row({1, 2, 3})), {4, 10});
+  check_close(sparse::bcoo_todense(sparse::bcoo_transpose(mat, {1, 0})), {0, 1, 2, 0, 0, 3});
 }
 
 TEST_CASE("functions given as operators fold arrays and windows") {

@@ -21,12 +21,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = (
     "functions/numpy functions/numpy_shape functions/numpy_fft functions/numpy_linalg "
     "functions/numpy_numbers functions/numpy_analysis functions/numpy_edits functions/numpy_pad functions/numpy_eig functions/lax "
-    "functions/lax_numbers functions/lax_linalg functions/nn functions/ops functions/image "
+    "functions/lax_numbers functions/lax_linalg functions/nn functions/ops functions/image functions/sparse functions/optim_schedules "
     "functions/random functions/optim functions/scipy functions/scipy_fft functions/scipy_linalg functions/scipy_matrices functions/scipy_stats functions/scipy_signal functions/scipy_ndimage functions/scipy_interpolate "
     "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/special primitives/linalg primitives/decompositions primitives/fourier primitives/collectives".split()
 )
 MODULES = (
-    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image scipy.fft scipy.linalg scipy.special scipy.stats "
+    "numpy numpy.fft numpy.linalg lax lax.linalg nn nn.initializers random optim ops image sparse scipy.fft scipy.linalg scipy.special scipy.stats "
     "scipy.cluster.vq scipy.integrate scipy.interpolate scipy.ndimage scipy.signal"
 ).split() + [
     f"scipy.stats.{name}"
@@ -91,6 +91,8 @@ ONLY_PYTHON = {
     "lax.reshape": {"dimensions"},
     "optim.adam": {"params"},  # for adam and adamw to be called alike
     "optim.momentum": {"params"},
+    "optim.rmsprop": {"params"},
+    "optim.adagrad": {"params"},
 }
 ONLY_CPP = {
     "lax.linalg.schur": {"complex"},  # Python's is that of x's dtype
@@ -110,8 +112,11 @@ RENAMED = {
 }
 # Structs of options are the parameters that they hold.
 STRUCTS = {
-    "SgdOptions": "learning_rate", "MomentumOptions": "learning_rate decay nesterov",
-    "AdamOptions": "learning_rate b1 b2 eps", "AdamWOptions": "learning_rate b1 b2 eps weight_decay",
+    "SgdOptions": "learning_rate count", "MomentumOptions": "learning_rate decay nesterov",
+    "AdamOptions": "learning_rate b1 b2 eps", "AdamWOptions": "learning_rate b1 b2 eps weight_decay mask",
+    "LionOptions": "learning_rate b1 b2 weight_decay mask", "RmspropOptions": "learning_rate decay eps",
+    "AdagradOptions": "learning_rate eps", "LambOptions": "learning_rate b1 b2 eps weight_decay mask",
+    "AdafactorOptions": "learning_rate decay_rate multiply_by_parameter_scale clipping_threshold weight_decay eps mask",
     "LossScaleOptions": "growth_interval factor",
     "PadOptions": "constant_values end_values stat_length reflect_type",
     "FanAxes": "in_axis out_axis batch_axis", "ScatterOptions": "indices_are_sorted unique_indices mode",
@@ -126,7 +131,7 @@ SAME_TYPES = {
     "dtype or None": "std::optional<DType> OptionalDType", "sequence of array": "Operands",
     "sequence of array or None": "std::optional<Arrays>", "tree": "ArrayTree LossScale",
     "int, array of integers or sequence of these": "Shifts",
-    "int or sequence of int": "Shape std::span<int> std::vector<int> Sections",
+    "int or sequence of int": "Shape std::span<int> std::vector<int> std::vector<std::int64_t> Sections",
     "int or sequence of int or None": "Axes Shape std::optional<Shape> std::optional<std::vector<int>>",
     "str, or a pair for each dimension": "WindowPadding lax::WindowPadding",
     "int, float or str, or None": "NormOrder", "function of two arrays": "BinaryFunction",
@@ -134,6 +139,9 @@ SAME_TYPES = {
     "str, (str, float, ...) or array": "Window", "str or False": "Detrend",
     "0, 1, 2, 'N', 'T' or 'C'": "Transposed", "(array, bool)": "CholeskyFactor",
     "(array, array)": "LUFactor", "int, (before, after), or a pair for each axis": "PadWidth",
+    "sparse array": "BCOO", "array or sparse array": "Factor", "tree or None": "std::optional<ArrayTree>",
+    "((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))": "lax::DotDimensions",
+    "dict of numbers by step": "std::map<std::int64_t,Array>", "sequence of functions": "std::vector<Schedule>",
 }  # fmt: skip
 # Parameters whose types differ beyond that.
 OTHER_TYPES = {
@@ -223,6 +231,9 @@ PYTHON_ONLY = {
     **{f"lax.{name}": "takes Python functions" for name in
        "associative_scan cond fori_loop map scan switch while_loop".split()},
     "nn.initializers": "factories, which return functions, of the catalogue's functions",
+    **{f"nn.{name}": "takes trees of Python" for name in
+       "combine load_weights partition save_weights tree_at".split()},
+    **{f"nn.Conv{n}d": "nn.Conv, a class of Python" for n in (1, 2, 3)},
 }  # fmt: skip
 
 
@@ -402,7 +413,7 @@ def test_types_of_parameters_are_those_of_the_headers():
 
 def python_default(text):
     """A default of C++ as Python writes it; None and () are both {}."""
-    spelled = {"": "", "{}": "None", "false": "False", "true": "True", "default_int": "int32", "NAN": "nan"}
+    spelled = {"": "", "{}": "None", "false": "False", "true": "True", "NAN": "nan"}
     if text in spelled:
         return spelled[text]
     if text.startswith("{"):
@@ -477,7 +488,8 @@ def test_functions_of_the_modules_come_from_the_catalogue(module):
         and callable(getattr(python, name))
         and not (
             inspect.isclass(getattr(python, name))
-            and module in ("lax", "numpy", "numpy.linalg", "scipy.interpolate", "scipy.stats")
+            and module
+            in ("lax", "nn", "numpy", "numpy.linalg", "scipy.interpolate", "scipy.stats", "sparse")
         )
     }
     assert others - set(PYTHON_ONLY) == set()

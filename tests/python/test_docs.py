@@ -12,7 +12,7 @@ import pytest
 import plait
 
 MODULES = (
-    "debug dtypes flatten_util image lax lax.linalg nn nn.initializers numpy numpy.linalg ops optim random scipy.linalg scipy.special scipy.stats "
+    "debug dtypes flatten_util image lax lax.linalg nn nn.initializers numpy numpy.linalg ops optim random sparse scipy.linalg scipy.special scipy.stats "
     "tree tree_util"
 ).split() + [
     f"scipy.stats.{name}"

@@ -1,77 +1,13 @@
-// plait.optim: optimisers over trees. See optim.h.
+// plait.optim: gradient descent, Adam, and functions of gradients; the catalogue of all optimisers.
+// See optim.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/functions/optim.h>
-
-#include "functions/functions.h"
+#include "functions/optim/state.h"
 
 namespace plait {
-using namespace functions;  // NOLINT
+using namespace functions;             // NOLINT
+using namespace functions::optimiser;  // NOLINT
 
 namespace {
-
-using optim::ArrayTree;
-
-void require_structure(std::string_view function, const ArrayTree& tree, const ArrayTree& like,
-                       const char* what) {
-  if (tree.structure == like.structure) return;
-  throw TreeError(std::string(function) + ": the gradients have the structure " +
-                      like.structure.to_string() + ", and " + what + " " +
-                      tree.structure.to_string(),
-                  "give trees of one structure; init makes the state from the parameters");
-}
-
-// A tree whose leaf i is leaf(i); leaves that are not floats stay as they are.
-template <class Leaf>
-ArrayTree map_leaves(const ArrayTree& tree, const Leaf& leaf) {
-  ArrayTree result{tree.structure, {}};
-  for (std::size_t i = 0; i < tree.leaves.size(); ++i)
-    result.leaves.push_back(is_inexact(tree.leaves[i].dtype()) ? leaf(i) : tree.leaves[i]);
-  return result;
-}
-
-// An option's number in the dtype of a leaf.
-Array in_dtype(const Array& number, const Array& leaf) {
-  if (const std::optional<Literal> literal = number.as_literal())
-    return Array::literal(cast(*literal, leaf.dtype(), false));
-  return astype(number, leaf.dtype());
-}
-
-ArrayTree zeros_like(const ArrayTree& params) {
-  return map_leaves(params, [&](std::size_t i) {
-    return numpy::zeros(params.leaves[i].shape(), params.leaves[i].dtype());
-  });
-}
-
-ArrayTree tuple_of(std::initializer_list<ArrayTree> parts) {
-  std::vector<TreeDef> children;
-  Arrays leaves;
-  for (const ArrayTree& part : parts) {
-    children.push_back(part.structure);
-    leaves.insert(leaves.end(), part.leaves.begin(), part.leaves.end());
-  }
-  return {TreeDef::tuple(std::move(children)), std::move(leaves)};
-}
-
-struct AdamMoments {
-  Array count;
-  ArrayTree mu, nu;
-};
-AdamMoments moments_of(std::string_view function, const ArrayTree& state, const ArrayTree& grads) {
-  const std::size_t n = grads.leaves.size();
-  const bool fits = state.structure.kind() == TreeDef::Kind::tuple &&
-                    state.structure.children().size() == 3 && state.leaves.size() == 2 * n + 1;
-  if (!fits)
-    throw TreeError(
-        std::string(function) + ": the state has the structure " + state.structure.to_string(),
-        "make the state with " + std::string(function) + "_init(params)");
-  AdamMoments moments{
-      state.leaves[0], {state.structure.children()[1], {}}, {state.structure.children()[2], {}}};
-  moments.mu.leaves.assign(state.leaves.begin() + 1, state.leaves.begin() + 1 + n);
-  moments.nu.leaves.assign(state.leaves.begin() + 1 + n, state.leaves.end());
-  require_structure(function, moments.mu, grads, "the state has");
-  require_structure(function, moments.nu, grads, "the state has");
-  return moments;
-}
 
 // 1 - b^count, once for each dtype.
 class BiasCorrection {
@@ -94,41 +30,107 @@ class BiasCorrection {
   Array decay_, count_, factors_[num_dtypes];
 };
 
-// decay a + (1 - decay) b
-Array decayed(const Array& a, const Array& b, const Array& decay) {
+}  // namespace
+
+void optimiser::require_structure(std::string_view function, const ArrayTree& tree,
+                                  const ArrayTree& like, const char* what) {
+  if (tree.structure == like.structure) return;
+  throw TreeError(std::string(function) + ": the gradients have the structure " +
+                      like.structure.to_string() + ", and " + what + " " +
+                      tree.structure.to_string(),
+                  "give trees of one structure; init makes the state from the parameters");
+}
+
+Array optimiser::in_dtype(const Array& number, const Array& leaf) {
+  if (const std::optional<Literal> literal = number.as_literal())
+    return Array::literal(cast(*literal, leaf.dtype(), false));
+  return astype(number, leaf.dtype());
+}
+
+ArrayTree optimiser::zeros_like(const ArrayTree& params) {
+  return map_leaves(params, [&](std::size_t i) {
+    return numpy::zeros(params.leaves[i].shape(), params.leaves[i].dtype());
+  });
+}
+
+Array optimiser::squared(const Array& x) {
+  return is_complex(x.dtype()) ? lax::mul(x, numpy::conj(x)) : lax::mul(x, x);
+}
+
+Array optimiser::decayed(const Array& a, const Array& b, const Array& decay) {
   const Array d = in_dtype(decay, a);
   return lax::add(lax::mul(d, a), lax::mul(lax::sub(Array::literal(1, a.dtype()), d), b));
 }
 
-// Adam's direction before the learning rate: the bias-corrected mean over the square root of the
-// bias-corrected mean square.
-ArrayTree adam_direction(const ArrayTree& grads, AdamMoments& moments,
-                         const optim::AdamOptions& options) {
-  moments.count = lax::add(moments.count, constant(1, moments.count));
-  moments.mu = map_leaves(moments.mu, [&](std::size_t i) {
-    return decayed(moments.mu.leaves[i], astype(grads.leaves[i], moments.mu.leaves[i].dtype()),
-                   options.b1);
-  });
-  moments.nu = map_leaves(moments.nu, [&](std::size_t i) {
-    const Array g = astype(grads.leaves[i], moments.nu.leaves[i].dtype());
-    const Array square = is_complex(g.dtype()) ? lax::mul(g, numpy::conj(g)) : lax::mul(g, g);
-    return decayed(moments.nu.leaves[i], square, options.b2);
-  });
-  BiasCorrection first(options.b1, moments.count), second(options.b2, moments.count);
-  return map_leaves(moments.mu, [&](std::size_t i) {
-    const Array &mu = moments.mu.leaves[i], &nu = moments.nu.leaves[i];
-    const Array mean = lax::div(mu, astype(first.of(mu), mu.dtype())),
-                square = lax::div(nu, astype(second.of(nu), nu.dtype()));
-    return lax::div(mean, lax::add(lax::sqrt(square), in_dtype(options.eps, nu)));
+ArrayTree optimiser::decayed(const ArrayTree& moment, const ArrayTree& grads, const Array& decay) {
+  return map_leaves(moment, [&](std::size_t i) {
+    const Array& m = moment.leaves[i];
+    return decayed(m, astype(grads.leaves[i], m.dtype()), decay);
   });
 }
 
-ArrayTree state_of(const AdamMoments& moments) {
-  return tuple_of({{TreeDef(), {moments.count}}, moments.mu, moments.nu});
+ArrayTree optimiser::decayed_square(const ArrayTree& moment, const ArrayTree& grads,
+                                    const Array& decay) {
+  return map_leaves(moment, [&](std::size_t i) {
+    const Array& m = moment.leaves[i];
+    return decayed(m, squared(astype(grads.leaves[i], m.dtype())), decay);
+  });
 }
 
-// -learning_rate d; zero for integers.
-ArrayTree scaled_down(const ArrayTree& direction, const Array& learning_rate) {
+ArrayTree optimiser::tuple_of(std::initializer_list<ArrayTree> parts) {
+  std::vector<TreeDef> children;
+  Arrays leaves;
+  for (const ArrayTree& part : parts) {
+    children.push_back(part.structure);
+    leaves.insert(leaves.end(), part.leaves.begin(), part.leaves.end());
+  }
+  return {TreeDef::tuple(std::move(children)), std::move(leaves)};
+}
+
+ArrayTree optimiser::first_count() { return {TreeDef(), {lax::full({}, 0, DType::int32)}}; }
+
+Counted optimiser::counted(std::string_view function, const ArrayTree& state,
+                           const ArrayTree& grads, std::size_t num_trees) {
+  const std::size_t n = grads.leaves.size();
+  const bool fits = state.structure.kind() == TreeDef::Kind::tuple &&
+                    state.structure.children().size() == num_trees + 1 &&
+                    state.leaves.size() == num_trees * n + 1;
+  if (!fits)
+    throw TreeError(
+        std::string(function) + ": the state has the structure " + state.structure.to_string(),
+        "make the state with " + std::string(function) + "_init(params)");
+  Counted parts{state.leaves[0], {}};
+  for (std::size_t k = 0; k < num_trees; ++k) {
+    const auto begin = state.leaves.begin() + std::ptrdiff_t(1 + k * n);
+    parts.trees.push_back(
+        {state.structure.children()[k + 1], Arrays(begin, begin + std::ptrdiff_t(n))});
+    require_structure(function, parts.trees.back(), grads, "the state has");
+  }
+  return parts;
+}
+
+ArrayTree optimiser::Counted::next(std::initializer_list<ArrayTree> trees_after) const {
+  ArrayTree result = tuple_of(trees_after);
+  std::vector<TreeDef> children = result.structure.children();
+  children.insert(children.begin(), TreeDef());
+  result.leaves.insert(result.leaves.begin(), lax::add(count, constant(1, count)));
+  return {TreeDef::tuple(std::move(children)), std::move(result.leaves)};
+}
+
+ArrayTree optimiser::adam_direction(const Counted& state, const ArrayTree& mu, const ArrayTree& nu,
+                                    const optim::AdamOptions& options) {
+  const Array count = lax::add(state.count, constant(1, state.count));
+  BiasCorrection first(options.b1, count), second(options.b2, count);
+  return map_leaves(mu, [&](std::size_t i) {
+    const Array &m = mu.leaves[i], &v = nu.leaves[i];
+    const Array mean = lax::div(m, astype(first.of(m), m.dtype())),
+                square = lax::div(v, astype(second.of(v), v.dtype()));
+    return lax::div(mean, lax::add(lax::sqrt(square), in_dtype(options.eps, v)));
+  });
+}
+
+// Zero for integers.
+ArrayTree optimiser::scaled_down(const ArrayTree& direction, const Array& learning_rate) {
   ArrayTree result{direction.structure, {}};
   for (const Array& d : direction.leaves)
     result.leaves.push_back(is_inexact(d.dtype())
@@ -137,52 +139,71 @@ ArrayTree scaled_down(const ArrayTree& direction, const Array& learning_rate) {
   return result;
 }
 
-}  // namespace
-
-ArrayTree optim::sgd(const ArrayTree& grads, const SgdOptions& options) {
-  return scaled_down(grads, options.learning_rate);
+ArrayTree optim::add_decayed_weights(const ArrayTree& updates, const ArrayTree& params,
+                                     const Array& weight_decay,
+                                     const std::optional<ArrayTree>& mask) {
+  require_structure("add_decayed_weights", params, updates, "the parameters have");
+  if (mask) require_structure("add_decayed_weights", *mask, updates, "the mask has");
+  return map_leaves(updates, [&](std::size_t i) -> Array {
+    const Array& u = updates.leaves[i];
+    const Array decay = lax::mul(in_dtype(weight_decay, u), astype(params.leaves[i], u.dtype()));
+    if (!mask) return lax::add(u, decay);
+    const Array chosen = truth(mask->leaves[i]);
+    if (const std::optional<Literal> known = chosen.as_literal())
+      return known->as_double() == 0 ? u : Array(lax::add(u, decay));
+    return numpy::where(chosen, lax::add(u, decay), u);
+  });
 }
 
-ArrayTree optim::momentum_init(const ArrayTree& params) { return zeros_like(params); }
+ArrayTree optim::sgd(const ArrayTree& grads, const SgdOptions& options) {
+  return scaled_down(grads, options.learning_rate.at(options.count, "sgd"));
+}
+
+ArrayTree optim::momentum_init(const ArrayTree& params) {
+  return tuple_of({first_count(), zeros_like(params)});
+}
 
 std::pair<ArrayTree, ArrayTree> optim::momentum(const ArrayTree& grads, const ArrayTree& state,
                                                 const MomentumOptions& options) {
-  require_structure("momentum", state, grads, "the state has");
+  const Counted parts = counted("momentum", state, grads, 1);
   auto traced = [&](const ArrayTree& trace) {
     return map_leaves(grads, [&](std::size_t i) {
       const Array& t = trace.leaves[i];
       return lax::add(lax::mul(in_dtype(options.decay, t), t), astype(grads.leaves[i], t.dtype()));
     });
   };
-  const ArrayTree next = traced(state);
-  return {scaled_down(options.nesterov ? traced(next) : next, options.learning_rate), next};
+  const ArrayTree next = traced(parts.trees[0]);
+  return {scaled_down(options.nesterov ? traced(next) : next,
+                      options.learning_rate.at(parts.count, "momentum")),
+          parts.next({next})};
 }
 
 ArrayTree optim::adam_init(const ArrayTree& params) {
-  return tuple_of(
-      {{TreeDef(), {lax::full({}, 0, DType::int32)}}, zeros_like(params), zeros_like(params)});
+  return tuple_of({first_count(), zeros_like(params), zeros_like(params)});
 }
 ArrayTree optim::adamw_init(const ArrayTree& params) { return adam_init(params); }
 
 std::pair<ArrayTree, ArrayTree> optim::adam(const ArrayTree& grads, const ArrayTree& state,
                                             const AdamOptions& options) {
-  AdamMoments moments = moments_of("adam", state, grads);
-  const ArrayTree direction = adam_direction(grads, moments, options);
-  return {scaled_down(direction, options.learning_rate), state_of(moments)};
+  const Counted parts = counted("adam", state, grads, 2);
+  const ArrayTree mu = decayed(parts.trees[0], grads, options.b1);
+  const ArrayTree nu = decayed_square(parts.trees[1], grads, options.b2);
+  const ArrayTree direction = adam_direction(parts, mu, nu, options);
+  return {scaled_down(direction, options.learning_rate.at(parts.count, "adam")),
+          parts.next({mu, nu})};
 }
 
 std::pair<ArrayTree, ArrayTree> optim::adamw(const ArrayTree& grads, const ArrayTree& state,
                                              const ArrayTree& params, const AdamWOptions& options) {
   require_structure("adamw", params, grads, "the parameters have");
-  AdamMoments moments = moments_of("adamw", state, grads);
+  const Counted parts = counted("adamw", state, grads, 2);
+  const ArrayTree mu = decayed(parts.trees[0], grads, options.b1);
+  const ArrayTree nu = decayed_square(parts.trees[1], grads, options.b2);
   const ArrayTree direction =
-      adam_direction(grads, moments, {options.learning_rate, options.b1, options.b2, options.eps});
-  const ArrayTree decayed = map_leaves(direction, [&](std::size_t i) {
-    const Array& d = direction.leaves[i];
-    return lax::add(
-        d, lax::mul(in_dtype(options.weight_decay, d), astype(params.leaves[i], d.dtype())));
-  });
-  return {scaled_down(decayed, options.learning_rate), state_of(moments)};
+      add_decayed_weights(adam_direction(parts, mu, nu, {0.0, options.b1, options.b2, options.eps}),
+                          params, options.weight_decay, options.mask);
+  return {scaled_down(direction, options.learning_rate.at(parts.count, "adamw")),
+          parts.next({mu, nu})};
 }
 
 ArrayTree optim::apply_updates(const ArrayTree& params, const ArrayTree& updates) {
@@ -218,6 +239,14 @@ ArrayTree optim::clip_by_global_norm(const ArrayTree& grads, const Array& max_no
   return map_leaves(grads, [&](std::size_t i) {
     const Array& g = grads.leaves[i];
     return lax::mul(g, astype(factor, g.dtype()));
+  });
+}
+
+ArrayTree optim::clip(const ArrayTree& updates, const Array& max_delta) {
+  return map_leaves(updates, [&](std::size_t i) {
+    const Array& u = updates.leaves[i];
+    const Array most = in_dtype(max_delta, u);
+    return lax::clamp(lax::neg(most), u, most);
   });
 }
 
@@ -260,22 +289,24 @@ std::tuple<ArrayTree, Array, optim::LossScale> optim::unscale(const ArrayTree& g
 
 namespace {
 
-using Pair = std::pair<ArrayTree, ArrayTree>;
+using MaybeTree = std::optional<ArrayTree>;
 
-ArrayTree sgd_of(const ArrayTree& grads, Array learning_rate) {
-  return optim::sgd(grads, {learning_rate});
+ArrayTree sgd_of(const ArrayTree& grads, const optim::Rate& learning_rate,
+                 const std::optional<Array>& count) {
+  return optim::sgd(grads, {learning_rate, count});
 }
-Pair momentum_of(const ArrayTree& grads, const ArrayTree& state, const std::optional<ArrayTree>&,
-                 Array learning_rate, Array decay, bool nesterov) {
-  return optim::momentum(grads, state, {learning_rate, decay, nesterov});
+Pair momentum_of(const ArrayTree& grads, const ArrayTree& state, const MaybeTree&,
+                 const optim::Rate& learning_rate, Array decay, bool nesterov) {
+  return optim::momentum(grads, state, optim::MomentumOptions{learning_rate, decay, nesterov});
 }
-Pair adam_of(const ArrayTree& grads, const ArrayTree& state, const std::optional<ArrayTree>&,
-             Array learning_rate, Array b1, Array b2, Array eps) {
+Pair adam_of(const ArrayTree& grads, const ArrayTree& state, const MaybeTree&,
+             const optim::Rate& learning_rate, Array b1, Array b2, Array eps) {
   return optim::adam(grads, state, optim::AdamOptions{learning_rate, b1, b2, eps});
 }
 Pair adamw_of(const ArrayTree& grads, const ArrayTree& state, const ArrayTree& params,
-              Array learning_rate, Array b1, Array b2, Array eps, Array weight_decay) {
-  return optim::adamw(grads, state, params, {learning_rate, b1, b2, eps, weight_decay});
+              const optim::Rate& learning_rate, Array b1, Array b2, Array eps, Array weight_decay,
+              const MaybeTree& mask) {
+  return optim::adamw(grads, state, params, {learning_rate, b1, b2, eps, weight_decay, mask});
 }
 using One = ArrayTree (*)(const ArrayTree&);
 
@@ -304,13 +335,16 @@ std::tuple<ArrayTree, Array, ArrayTree> unscale(const ArrayTree& grads, const Ar
 }
 
 [[maybe_unused]] const FunctionInfo* const optim_functions[] = {
-    function("optim", "sgd(grads, learning_rate=1e-2)",
-             "Updates -learning_rate g of plain gradient descent.", &sgd_of),
-    function("optim", "momentum_init(params)", "The state of momentum: zeros like the parameters.",
+    function("optim", "sgd(grads, learning_rate=1e-2, count=None)",
+             "Updates -learning_rate g of plain gradient descent. It has no state: a schedule as "
+             "learning_rate needs count, the number of steps so far.",
+             &sgd_of),
+    function("optim", "momentum_init(params)",
+             "The state of momentum: (count, trace), zeros like the parameters.",
              static_cast<One>(&optim::momentum_init)),
     function("optim",
              "momentum(grads, state, params=None, learning_rate=1e-2, decay=0.9, nesterov=False)",
-             "(updates, state): the state becomes t = decay t + g, and updates are -learning_rate "
+             "(updates, state): the trace becomes t = decay t + g, and updates are -learning_rate "
              "t, or with nesterov "
              "-learning_rate (g + decay t). params is not used.",
              &momentum_of),
@@ -327,13 +361,24 @@ std::tuple<ArrayTree, Array, ArrayTree> unscale(const ArrayTree& grads, const Ar
              static_cast<One>(&optim::adamw_init)),
     function("optim",
              "adamw(grads, state, params, learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, "
-             "weight_decay=1e-4)",
-             "(updates, state) of Adam with weight decay apart from the gradient. Loshchilov and "
-             "Hutter, 2019.",
+             "weight_decay=1e-4, mask=None)",
+             "(updates, state) of Adam with weight decay apart from the gradient, where mask, a "
+             "tree of bools, is true. Loshchilov and Hutter, 2019.",
              &adamw_of),
     function("optim", "apply_updates(params, updates)",
              "params + updates, leaf by leaf, in the dtypes of params.",
              static_cast<ArrayTree (*)(const ArrayTree&, const ArrayTree&)>(&optim::apply_updates)),
+    function(
+        "optim", "add_decayed_weights(updates, params, weight_decay=0.0, mask=None)",
+        "updates + weight_decay params, where mask, a tree of bools, is true: before sgd or "
+        "momentum it is a penalty on the squares of the parameters.",
+        +[](const ArrayTree& updates, const ArrayTree& params, Array weight_decay,
+            const MaybeTree& mask) {
+          return optim::add_decayed_weights(updates, params, weight_decay, mask);
+        }),
+    function("optim", "clip(updates, max_delta)",
+             "Each element clipped to [-max_delta, max_delta].",
+             static_cast<ArrayTree (*)(const ArrayTree&, const Array&)>(&optim::clip)),
     function("optim", "global_norm(tree)", "The root of the sum of the squares of all leaves.",
              static_cast<Array (*)(const ArrayTree&)>(&optim::global_norm)),
     function(

@@ -5,6 +5,31 @@
 namespace plait::python {
 namespace {
 
+// A Python function of arrays, which returns one array or a sequence of them, as a C++ function.
+Function to_function_of_arrays(py::object callable, std::string what) {
+  return [shared = share(std::move(callable)), what = std::move(what)](std::span<const Array> x) {
+    py::gil_scoped_acquire gil;
+    const py::object function = borrowed(static_cast<PyObject*>(shared.get()));
+    const py::object result = function(*py::tuple(from_arrays(x)));
+    if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr()))
+      return Arrays{to_array(result.ptr(), {what})};
+    Arrays outputs;
+    for (py::handle item : result) outputs.push_back(to_array(item.ptr(), {what}));
+    return outputs;
+  };
+}
+
+// A C++ function of arrays as a Python function.
+py::object from_function_of_arrays(const Function& function) {
+  return py::cpp_function([function](const py::args& arguments) -> py::object {
+    Arrays inputs;
+    for (py::handle argument : arguments) inputs.push_back(to_array(argument.ptr()));
+    const Arrays outputs = function(inputs);
+    if (outputs.size() == 1) return to_python(outputs[0]);
+    return py::tuple(from_arrays(outputs));
+  });
+}
+
 Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t index,
                       int depth = 0) {
   if (object == Py_None) return {};
@@ -52,23 +77,18 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
     return any_argument(number.ptr(), info, index, depth + 1);
   }
   if (is_array_like(object)) return to_array(object, {info.name, info.parameters[index].name});
+  const std::string& type = info.parameters[index].type;
+  if (type.find("sparse array") != std::string::npos &&
+      PyObject_HasAttrString(object, "__plait_argument__")) {
+    const py::object parts = borrowed(object).attr("__plait_argument__");
+    return any_argument(parts.ptr(), info, index, depth + 1);
+  }
+  if (PyCallable_Check(object) && type.find("function") != std::string::npos)
+    return to_function_of_arrays(borrowed(object),
+                                 Role{info.name, info.parameters[index].name}.to_string());
   throw DtypeError(info.name + ": argument '" + info.parameters[index].name + "' is " +
                        text_of(object) + " of type " + type_name_of(object),
                    "call it as " + info.signature);
-}
-
-// A Python function of arrays, which returns one array or a sequence of them, as a C++ function.
-Function to_function_of_arrays(py::object callable, std::string what) {
-  return [shared = share(std::move(callable)), what = std::move(what)](std::span<const Array> x) {
-    py::gil_scoped_acquire gil;
-    const py::object function = borrowed(static_cast<PyObject*>(shared.get()));
-    const py::object result = function(*py::tuple(from_arrays(x)));
-    if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr()))
-      return Arrays{to_array(result.ptr(), {what})};
-    Arrays outputs;
-    for (py::handle item : result) outputs.push_back(to_array(item.ptr(), {what}));
-    return outputs;
-  };
 }
 
 }  // namespace
@@ -133,7 +153,7 @@ py::object from_argument(const Argument& argument) {
           for (std::size_t i = 0; i < value.size(); ++i) result[i] = from_argument(value[i]);
           return result;
         } else if constexpr (std::is_same_v<T, Function>)
-          throw InternalError("a function of the catalogue gives a function");
+          return from_function_of_arrays(value);
         else
           return py::cast(value);
       },

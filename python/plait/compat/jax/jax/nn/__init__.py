@@ -3,11 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-# ruff: noqa: F401
-
 import plait.nn as _nn
 from plait._plait import catalogue as _catalogue
-from plait.nn import *  # noqa: F403
 
 from jax import _doors
 from jax._dtypes import creating, default_float

@@ -1,0 +1,156 @@
+"""BCOO, the type of sparse arrays, over the catalogue's functions.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import types
+
+from plait import _plait
+from plait import numpy as pnp
+from plait.tree import GetAttrKey, register_pytree_with_keys
+
+_sparse = types.SimpleNamespace(**_plait.catalogue("sparse"))
+
+
+class BCOO:
+    """A sparse array: data[i] is what it holds at indices[i], entries of one place are added.
+
+    BCOO((data, indices), shape=shape) with data [nse, *dense] and indices [nse, number of sparse axes]; an index
+    outside of the shape is padding. Products with arrays are @, elementwise ones *, and A + B is that of BCOOs; todense
+    gives an array. The gradient with respect to a BCOO is a BCOO of the gradient of its data: grad(f, allow_int=True).
+    """
+
+    # NumPy's operators leave the work to those below.
+    __array_ufunc__ = None
+    __slots__ = ("data", "indices", "shape")
+
+    def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
+        data, indices = args  # the promises are JAX's; nothing here needs them
+        self.data, self.indices = pnp.asarray(data), pnp.asarray(indices)
+        self.shape = tuple(shape)
+        is_sound = self.data.ndim >= 1 and self.indices.ndim == 2
+        dense = self.data.shape[1:]
+        if not (
+            is_sound
+            and self.indices.shape == (len(self.data), len(self.shape) - len(dense))
+            and self.shape[len(self.shape) - len(dense) :] == dense
+        ):
+            _plait.fail(
+                "ShapeError",
+                f"BCOO: data of shape {self.data.shape} and indices of shape {self.indices.shape} for a sparse array "
+                f"of shape {self.shape}",
+                "give data [nse, *dense] and indices [nse, number of sparse axes]; vmap maps batches",
+            )
+
+    @classmethod
+    def _make(cls, parts):
+        result = object.__new__(cls)
+        result.data, result.indices, result.shape = parts
+        return result
+
+    __plait_argument__ = property(lambda self: (self.data, self.indices, self.shape))
+
+    @classmethod
+    def fromdense(cls, mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=None):
+        """The elements of an array that are not zero; see bcoo_fromdense. ValueError for batch axes, which vmap maps."""
+        if n_batch:
+            _plait.fail(
+                "ValueError",
+                f"BCOO.fromdense: n_batch is {n_batch!r}",
+                "map it: plait.vmap(lambda m: BCOO.fromdense(m, nse=nse))",
+            )
+        return _sparse.bcoo_fromdense(mat, nse, n_dense)
+
+    @classmethod
+    def empty(cls, shape, *, dtype=None):
+        """A sparse array of this shape without entries."""
+        return cls((pnp.zeros(0, dtype), pnp.zeros((0, len(shape)), "int32")), shape=shape)
+
+    dtype = property(lambda self: self.data.dtype, doc="The dtype of the data.")
+    ndim = property(lambda self: len(self.shape), doc="The number of axes.")
+    nse = property(lambda self: self.data.shape[0], doc="The number of entries.")
+    n_dense = property(
+        lambda self: self.data.ndim - 1, doc="The number of dense axes, the last ones."
+    )
+    n_sparse = property(lambda self: self.ndim - self.n_dense, doc="The number of sparse axes.")
+    T = property(lambda self: self.transpose(), doc="The transpose.")
+
+    @property
+    def size(self):
+        """The number of elements, zeros included."""
+        size = 1
+        for length in self.shape:
+            size = size * length
+        return size
+
+    def todense(self):
+        """The array of this shape."""
+        return _sparse.bcoo_todense(self)
+
+    def transpose(self, axes=None):
+        """Axes permuted, or in reverse order."""
+        order = range(self.ndim)[::-1] if axes is None else axes
+        return _sparse.bcoo_transpose(self, tuple(order))
+
+    def sum(self, axis=None):
+        """The sums over axes, all by default, as a BCOO."""
+        return _sparse.bcoo_reduce_sum(self, axis)
+
+    def sum_duplicates(self, nse=None):
+        """The same array with its indices in order and each once; see bcoo_sum_duplicates."""
+        return _sparse.bcoo_sum_duplicates(self, nse)
+
+    def astype(self, dtype):
+        """The same array with data of another dtype."""
+        return self._make((self.data.astype(dtype), self.indices, self.shape))
+
+    def __matmul__(self, other):
+        if isinstance(other, BCOO) or not _plait.is_array_like(other):
+            return NotImplemented
+        other = pnp.asarray(other)
+        numbers = ((self.ndim - 1,), (max(other.ndim - 2, 0),)), ((), ())
+        return _sparse.bcoo_dot_general(self, other, dimension_numbers=numbers)
+
+    def __rmatmul__(self, other):
+        if not _plait.is_array_like(other):
+            return NotImplemented
+        other = pnp.asarray(other)
+        numbers = ((other.ndim - 1,), (max(self.ndim - 2, 0),)), ((), ())
+        return _sparse.bcoo_dot_general(other, self, dimension_numbers=numbers)
+
+    def __mul__(self, other):
+        if isinstance(other, BCOO) or not _plait.is_array_like(other):
+            return NotImplemented
+        return _sparse.bcoo_multiply_dense(self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        if isinstance(other, BCOO) or not _plait.is_array_like(other):
+            return NotImplemented
+        return _sparse.bcoo_multiply_dense(self, 1 / pnp.asarray(other))
+
+    def __neg__(self):
+        return self._make((-self.data, self.indices, self.shape))
+
+    def __add__(self, other):
+        return _sparse.bcoo_add(self, other) if isinstance(other, BCOO) else NotImplemented
+
+    def __sub__(self, other):
+        return _sparse.bcoo_add(self, -other) if isinstance(other, BCOO) else NotImplemented
+
+    def __repr__(self):
+        return f"BCOO({self.dtype}{list(self.shape)}, nse={self.nse})"
+
+
+register_pytree_with_keys(
+    BCOO,
+    lambda mat: (
+        ((GetAttrKey("data"), mat.data), (GetAttrKey("indices"), mat.indices)),
+        mat.shape,
+    ),
+    lambda shape, parts: BCOO._make((*parts, shape)),
+    lambda mat: ((mat.data, mat.indices), mat.shape),
+)
+for _name in "bcoo_fromdense bcoo_transpose bcoo_reduce_sum bcoo_sum_duplicates bcoo_multiply_dense bcoo_add eye".split():
+    _plait.name_results(getattr(_sparse, _name), BCOO)
