@@ -93,15 +93,19 @@ def test_trees_and_restarts():
     for name in ("cg", "bicgstab", "gmres"):
         assert (np.asarray(getattr(psl, name)(s, 0 * b)[0]) == 0).all()
         # A system whose Krylov space ends early.
-        x, _ = getattr(psl, name)(np.diag([2.0, 2.0, 2.0]), np.ones(3))
+        x, _ = getattr(psl, name)([[2.0, 0.0], [0.0, 2.0]], np.ones(2, "f4"))
         np.testing.assert_allclose(x, 0.5)
+        assert getattr(psl, name)(np.eye(2), np.ones(2, "f4"))[0].dtype == np.float64
+        assert getattr(psl, name)([[2.0, 0.0], [0.0, 4.0]], [1.0, 1.0])[0].tolist() == [0.5, 0.25]
+        assert getattr(psl, name)(np.eye(0), np.ones(0))[0].shape == (0,)
+        assert (np.asarray(getattr(psl, name)(np.zeros((2, 2)), np.ones(2))[0]) == 0).all()
 
 
 def test_bad_systems():
     for call, text in (
         (lambda: psl.cg(np.ones((2, 3)), np.ones(2)), r"A of shape \(2, 3\)"),
         (lambda: psl.cg(np.eye(2), np.ones(2), np.ones(3)), "x0 of shape"),
-        (lambda: psl.cg(np.eye(2), np.ones(2), [np.ones(2)]), "x0 gives a tree of structure"),
+        (lambda: psl.cg(lambda x: x, np.ones(2), [np.ones(2)]), "x0 gives a tree of structure"),
         (lambda: psl.cg("matrix", np.ones(2)), "A is 'matrix'"),
         (lambda: psl.bicgstab(lambda v: v[:1], np.ones(2)), "the system is square"),
         (lambda: psl.gmres(np.eye(2), np.ones(2), restart=0), "restart is 0"),
@@ -179,6 +183,8 @@ def test_minima_under_transforms():
 
 def test_how_minimisation_ends():
     assert minimize(rosenbrock, np.ones(3)).nit == 0
+    tol = jit(lambda tol: minimize(rosenbrock, np.zeros(2), tol=tol))
+    assert tol(1.0).nit < tol(1e-6).nit
     early = minimize(rosenbrock, np.zeros(4), options={"maxiter": 3})
     assert (early.status, early.nit, bool(early.success)) == (1, 3, False)
     coarse = minimize(rosenbrock, np.zeros(4), options={"gtol": 1.0, "norm": 2})
@@ -200,6 +206,9 @@ def test_bad_minimisation():
         (lambda: minimize(rosenbrock, np.ones(2), options={"speed": 1}), "no option 'speed'"),
         (lambda: minimize(rosenbrock, np.ones(2), args=3), "args is 3"),
         (lambda: minimize(3, np.ones(2)), "is no function"),
+        (lambda: minimize(rosenbrock, np.ones(2), options=[1]), "options is"),
+        (lambda: minimize(rosenbrock, np.ones(2), options={"maxiter": "a"}), "maxiter is 'a'"),
+        (lambda: minimize(rosenbrock, np.ones(2), tol=np.ones(2)), "tol of shape"),
     ):
         with pytest.raises(plait.Error, match=text):
             call()

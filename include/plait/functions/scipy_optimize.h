@@ -22,7 +22,7 @@ struct OptimizeResults {
 };
 
 struct MinimizeOptions {
-  double gtol = 1e-5;                                     // of the gradient's norm
+  Array gtol = 1e-5;                                      // of the gradient's norm
   double norm = std::numeric_limits<double>::infinity();  // which norm that is
   std::optional<std::int64_t> maxiter = {};               // 200 times the number of unknowns
   int line_search_maxiter = 20;
@@ -33,7 +33,7 @@ struct MinimizeOptions {
 // needs less memory. tol is gtol. status: 0, the gradient's norm is below gtol; 1, after maxiter
 // steps; 3, no lower value along the direction. success is status == 0.
 OptimizeResults minimize(const std::function<Array(const Array&)>& fun, Operand x0,
-                         const std::string& method = "BFGS", const std::optional<double>& tol = {},
+                         const std::string& method = "BFGS", const std::optional<Array>& tol = {},
                          const MinimizeOptions& options = {});
 
 }  // namespace plait::scipy::optimize

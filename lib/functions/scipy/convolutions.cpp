@@ -149,7 +149,7 @@ bool prefers_transforms(const Arrays& x) {
     const double n = double(x[0].shape(axis).constant()), m = double(x[1].shape(axis).constant());
     sums *= n * m, size *= n + m - 1;
   }
-  return sums > 40 * size * std::log2(size);
+  return sums > 10 * size * std::log2(size);
 }
 
 Array convolved(const char* function, const Arrays& x, const std::string& mode,

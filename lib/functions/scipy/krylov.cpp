@@ -6,6 +6,7 @@
 #include <plait/functions/scipy_sparse.h>
 #include <plait/primitives/linalg.h>
 
+#include <cmath>
 #include <limits>
 
 #include "functions/functions.h"
@@ -23,8 +24,12 @@ class Unknowns {
     Arrays all(arrays.begin(), arrays.end());
     promote_dtypes(all, "solve");
     dtype_ = to_inexact(all[0]).dtype();
-    for (const Array& array : arrays) avals_.push_back(array.aval());
+    for (const Array& array : arrays) {
+      avals_.push_back(array.aval());
+      size_ = size_ + array.shape().num_elements();
+    }
   }
+  Dim size() const { return size_; }
   DType dtype() const { return dtype_; }
   Array joined(std::span<const Array> arrays) const {
     Arrays parts;
@@ -47,6 +52,7 @@ class Unknowns {
 
  private:
   std::vector<Aval> avals_;
+  Dim size_ = 0;
   DType dtype_;
 };
 
@@ -197,8 +203,10 @@ Basis one_more_row(const System& system, const Basis& now, const Array& length) 
   const Array below = numpy::subtract(numpy::multiply(a, lower), numpy::multiply(b, upper));
   rotations = with_row(rotations, below, next);
   const Array places = counting(turned.shape(0), DType::int32);
+  // A column of nothing counts for nothing.
+  const Array diagonal = numpy::where(is_singular, INFINITY, radius);
   const Array triangular = numpy::where(
-      is_at(turned, k), r, numpy::where(lax::lt(places, k), turned, constant(0, turned)));
+      is_at(turned, k), diagonal, numpy::where(lax::lt(places, k), turned, constant(0, turned)));
   const Array top = part(triangular, 0, 0, triangular.shape(0) - 1);
   return {with_row(now.rows, row, next), lax::dynamic_update_index_in_dim(now.triangle, top, k, 1),
           rotations, lax::mul(length, norm_of(lax::index_in_dim(below, 0, 0, true))), next};
@@ -262,6 +270,7 @@ Arrays flat::solve(Method method, const Function& A, std::span<const Array> b,
                            b[i].shape().to_string() + ")",
                        "give arrays of the same shapes");
   const Unknowns unknowns(rhs);
+  if (unknowns.size() == Dim(0)) return rhs;
   const auto solver = [&](bool uses_start) -> plait::flat::Solver {
     return [&, uses_start](const Function& matvec, std::span<const Array> y) -> Arrays {
       const auto on_vectors = [&unknowns](const Function& function) -> Operator {

@@ -275,7 +275,7 @@ std::unique_ptr<const Memory> memory_of(const std::string& method, const Array& 
   throw ValueError("minimize: method is '" + method + "'", "choose 'BFGS' or 'L-BFGS'");
 }
 
-Descent descended(const Problem& problem, const Memory& memory, const Array& x, double tol,
+Descent descended(const Problem& problem, const Memory& memory, const Array& x, const Array& tol,
                   const MinimizeOptions& options) {
   const Objective objective = [&problem](const Array& place) { return problem.at(place); };
   const Array limit = options.maxiter ? Array::literal(double(*options.maxiter), DType::int32)
@@ -284,7 +284,7 @@ Descent descended(const Problem& problem, const Memory& memory, const Array& x, 
     const Array norm = std::isinf(options.norm) && options.norm > 0
                            ? numpy::max(lax::abs(gradient), {}, false, 0.0)
                            : numpy::linalg::norm(gradient, options.norm);
-    return lax::lt(norm, number(tol, norm));
+    return lax::lt(norm, astype(tol, norm.dtype()));
   };
   const auto step = [&](const Descent& now) -> Descent {
     const Array direction = memory.direction(now.memory, now.gradient);
@@ -353,13 +353,16 @@ Array with_derivatives(const Problem& problem, const Array& x) {
 }  // namespace
 
 OptimizeResults minimize(const std::function<Array(const Array&)>& fun, Operand x0,
-                         const std::string& method, const std::optional<double>& tol,
+                         const std::string& method, const std::optional<Array>& tol,
                          const MinimizeOptions& options) {
   if (x0.ndim() != 1)
     throw ShapeError("minimize: x0 of shape (" + x0.shape().to_string() + ")",
                      "give a vector; numpy.ravel and flatten_util.ravel_pytree make one");
   const Array inexact = floating_only("minimize", x0);
   const Array x = lax::stop_gradient(lax::convert_element_type(inexact, inexact.dtype()));
+  const Array bound = lax::stop_gradient(tol.value_or(options.gtol));
+  if (bound.ndim() != 0)
+    throw ShapeError("minimize: tol of shape (" + bound.shape().to_string() + ")", "give a number");
   if (options.line_search_maxiter < 1 || options.maxcor < 1)
     throw ValueError("minimize: line_search_maxiter is " +
                          std::to_string(options.line_search_maxiter) + " and maxcor " +
@@ -370,8 +373,7 @@ OptimizeResults minimize(const std::function<Array(const Array&)>& fun, Operand 
   const Traced traced = make_jaxpr(
       [&](std::span<const Array> inputs) { return Arrays{fun(inputs[0])}; }, avals, "minimize");
   const Problem problem{traced.jaxpr, traced.captured};
-  Descent end =
-      descended(problem.without_derivatives(), *memory, x, tol.value_or(options.gtol), options);
+  Descent end = descended(problem.without_derivatives(), *memory, x, bound, options);
   if (!problem.is_plain()) {
     end.x = with_derivatives(problem, end.x);
     const ValueAndSlope at = problem.at(end.x);

@@ -5,11 +5,13 @@ The loops are C++, and lax.while_loop's: minimize runs under jit and vmap, and i
 SPDX-License-Identifier: Apache-2.0
 """
 
+from collections.abc import Mapping as _Mapping
 from typing import Any as _Any
 from typing import NamedTuple as _NamedTuple
 
 from plait import _names, _plait
 from plait._functions import check_callable as _check_callable
+from plait._functions import integers as _integers
 from plait._functions import name_of as _name_of
 from plait._functions import refuse as _refuse
 from plait._functions import text_of as _text_of
@@ -67,23 +69,24 @@ def minimize(fun, x0, args=(), *, method="BFGS", tol=None, options=None):
             f"minimize: method is {_text_of(method)}",
             "choose 'BFGS' or 'L-BFGS'",
         )
-    given = dict(options or {})
-    for option in given:
+    if not isinstance(options, _Mapping) and options is not None:
+        _refuse("minimize", "options", options, "give a dict, as in options={'maxiter': 100}")
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    for option, value in given.items():
         if option not in _OPTIONS[name]:
             _plait.fail(
                 "ValueError",
                 f"minimize: {name} has no option {_text_of(option)}",
                 f"give some of {', '.join(_OPTIONS[name])}",
             )
+        if option == "norm" and not isinstance(value, (int, float)):
+            _refuse("minimize", option, value, "give a number, as in norm=2")
+        if option not in ("gtol", "norm"):
+            (given[option],) = _integers("minimize", option, value)
     if "maxls" in given:
         given["line_search_maxiter"] = given.pop("maxls")
     found = _plait.flat_minimize(
-        lambda leaves: [fun(leaves[0], *args)],
-        x0,
-        name,
-        tol,
-        {key: value for key, value in given.items() if value is not None},
-        _name_of(fun),
+        lambda leaves: [fun(leaves[0], *args)], x0, name, tol, given, _name_of(fun)
     )
     return OptimizeResults(*found)
 

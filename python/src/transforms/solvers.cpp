@@ -25,24 +25,25 @@ py::list flat_krylov(const std::string& name, py::object A, py::object b, py::ob
                                          M.is_none() ? Function() : to_function(M, "M")));
 }
 
-py::tuple flat_minimize(py::object fun, py::object x0, const std::string& method,
-                        const std::optional<double>& tol, const py::dict& given,
-                        const std::string& name) {
+py::tuple flat_minimize(py::object fun, py::object x0, const std::string& method, py::object tol,
+                        const py::dict& given, const std::string& name) {
   TransformScope scope("minimize", name);
   scipy::optimize::MinimizeOptions options;
   for (const auto& [key, value] : given) {
     const std::string option = py::str(key);
-    if (option == "gtol") options.gtol = py::float_(py::reinterpret_borrow<py::object>(value));
+    if (option == "gtol") options.gtol = to_array(value.ptr(), {"minimize", "gtol"});
     if (option == "norm") options.norm = py::float_(py::reinterpret_borrow<py::object>(value));
     if (option == "maxiter") options.maxiter = py::int_(py::reinterpret_borrow<py::object>(value));
     if (option == "line_search_maxiter")
       options.line_search_maxiter = py::int_(py::reinterpret_borrow<py::object>(value));
     if (option == "maxcor") options.maxcor = py::int_(py::reinterpret_borrow<py::object>(value));
   }
+  std::optional<Array> bound;
+  if (!tol.is_none()) bound = to_array(tol.ptr(), {"minimize", "tol"});
   const Function function = to_function(std::move(fun), name);
   const scipy::optimize::OptimizeResults found =
       scipy::optimize::minimize([&function](const Array& x) { return function(Arrays{x})[0]; },
-                                to_array(x0.ptr(), {"minimize", "x0"}), method, tol, options);
+                                to_array(x0.ptr(), {"minimize", "x0"}), method, bound, options);
   return py::make_tuple(to_python(found.x), to_python(found.success), to_python(found.status),
                         to_python(found.fun), to_python(found.jac),
                         found.hess_inv ? to_python(*found.hess_inv) : py::object(py::none()),
