@@ -302,17 +302,20 @@ class StagedRule {
  public:
   explicit StagedRule(const std::string& name) {
     constexpr int deepest = 50;
-    if (depth_ == deepest)
+    is_endless_ = depth_ == deepest;
+    if (is_endless_)
       throw TracerError(
           "the rule of `" + name + "` applies `" + name + "` again, and is traced without end",
           "use in the rule a function without a rule of its own");
     ++depth_;
   }
   ~StagedRule() { --depth_; }
+  static bool is_endless() { return is_endless_; }
   StagedRule(const StagedRule&) = delete;
 
  private:
   inline static thread_local int depth_ = 0;
+  inline static thread_local bool is_endless_ = false;
 };
 
 // What function and rules of an equation are traced for, and what they captured.
@@ -480,13 +483,18 @@ Arrays stage_custom(const Function& function, const CustomRules& rules,
   add_captured(body, staged.captured);
   CustomDerivative custom;
   custom.name = name;
-  if (rules.reads_zeros) {
-    custom.rules = std::make_shared<UserRules>(rules, staged.captured);
-  } else {
+  bool is_pending = rules.reads_zeros;
+  if (!is_pending) {
     Flags varies;
     for (const Aval& aval : staged.avals) varies.push_back(is_differentiable(aval));
-    trace_rules(rules, varies, staged, custom);
+    try {
+      trace_rules(rules, varies, staged, custom);
+    } catch (...) {
+      if (StagedRule::is_endless() || !rules.is_failure()) throw;
+      is_pending = true;
+    }
   }
+  if (is_pending) custom.rules = std::make_shared<UserRules>(rules, staged.captured);
   custom.body = staged.entry(body);
   custom.num_captured = std::int64_t(staged.captured.size());
   return bind(custom_derivative_p, concatenate(inputs, staged.captured), custom.to_params());

@@ -7,6 +7,8 @@ import functools
 import inspect
 import threading
 
+import numpy as np
+
 from plait import _plait
 from plait._functions import (
     Flat,
@@ -305,7 +307,7 @@ class custom_vjp(_Custom):
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is known to be zero: a type."""
+    """A tangent or cotangent that is known to be zero: of the shape and dtype of an array or type."""
 
     def __init__(self, aval):
         self.aval, self.shape, self.dtype = aval, aval.shape, aval.dtype
@@ -334,8 +336,9 @@ class _Residuals:
 
     def __init__(self, tree):
         leaves, self.structure = flatten(tree)
-        self.arrays = [_plait.to_array(leaf) for leaf in leaves if _plait.is_array_like(leaf)]
-        self.others = [None if _plait.is_array_like(leaf) else (leaf,) for leaf in leaves]
+        kinds = (_plait.Array, np.ndarray, np.generic)
+        self.arrays = [_plait.to_array(leaf) for leaf in leaves if isinstance(leaf, kinds)]
+        self.others = [None if isinstance(leaf, kinds) else (leaf,) for leaf in leaves]
 
     def tree(self, arrays):
         """The same tree with other arrays."""

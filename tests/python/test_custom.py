@@ -382,7 +382,7 @@ def saying_jvp(seen):
         seen.append([not isinstance(t, plait.SymbolicZero) for t in tangents])
         assert all(t.shape == p.shape and t.dtype == p.dtype for p, t in zip(primals, tangents))
         parts = [t * p for t, p in ((tx, y), (ty, x)) if not isinstance(t, plait.SymbolicZero)]
-        return f(x, y), sum(parts) if parts else plait.SymbolicZero(plait.typeof(x))
+        return f(x, y), sum(parts) if parts else plait.SymbolicZero(x)
 
     f.defjvp(rule, symbolic_zeros=True)
     return f
@@ -399,9 +399,7 @@ def saying_vjp(seen):
 
     def bwd(residuals, ct):
         assert not all(r is False for r in residuals)
-        return tuple(
-            plait.SymbolicZero(plait.typeof(ct)) if r is False else ct * r for r in residuals
-        )
+        return tuple(plait.SymbolicZero(ct) if r is False else ct * r for r in residuals)
 
     f.defvjp(fwd, bwd, symbolic_zeros=True)
     return f

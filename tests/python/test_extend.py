@@ -243,3 +243,46 @@ def test_the_text_of_an_equation_is_its_line_of_the_program():
     for equation in jaxpr.eqns:
         assert str(equation).splitlines()[0] in lines
     assert "body={ lambda ; a:f32[3]" in str(last)
+
+
+def test_parameters_are_any_objects_that_hash():
+    scaled = plait.Primitive("scaled_by_options")
+
+    @scaled.decompose
+    def _(x, options, key):
+        assert isinstance(options, frozenset) and isinstance(key, tuple)
+        return x * len(options)
+
+    @plait.jit
+    def f(x, y):
+        key = ("a", 1.5)
+        return scaled(x, options=frozenset("abc"), key=key) + scaled(
+            y, options=frozenset("cab"), key=("a", 1.5)
+        )
+
+    assert float(f(1.0, 2.0)) == 9 and float(plait.grad(f)(1.0, 2.0)) == 3
+    same = plait.make_jaxpr(
+        lambda x: scaled(x, options=frozenset("ab"), key=("a",))
+        + scaled(x, options=frozenset("ba"), key=("a",))
+    )
+    assert same(1.0).jaxpr == same(1.0).jaxpr  # equal objects are one parameter
+    with pytest.raises(plait.DtypeError, match="objects that can be hashed"):
+        scaled(1.0, options={"a": []}, key=())
+
+
+def test_rules_that_read_zeros():
+    seen = []
+    product = plait.Primitive("product_that_reads_zeros")
+    product.decompose(lambda x, y: x * y)
+
+    @product.jvp(symbolic_zeros=True)
+    def _(primals, tangents, outputs):
+        seen.append([t is not None for t in tangents])
+        parts = [t * p for t, p in zip(tangents, primals[::-1]) if t is not None]
+        return [sum(parts)]
+
+    for transform in (lambda f: f, plait.jit):
+        f = transform(product)
+        assert float(plait.grad(f)(2.0, 3.0)) == 3 and float(plait.grad(f, 1)(2.0, 3.0)) == 2
+        assert seen == [[True, False], [False, True]]
+        seen.clear()

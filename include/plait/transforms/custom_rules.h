@@ -20,6 +20,17 @@ struct CustomRules {
   // Whether what a rule does depends on which inputs vary. Programs of such rules are traced only
   // where somebody differentiates, for the inputs that vary there.
   bool reads_zeros = false;
+  // Whether the exception being handled is a failure of a rule. A rule that fails when it is traced
+  // is traced again, and may fail, where somebody differentiates.
+  bool (*is_failure)() = [] {
+    try {
+      throw;
+    } catch (const Error&) {
+      return true;
+    } catch (...) {
+      return false;
+    }
+  };
   const char* transform() const { return jvp ? "custom_jvp" : "custom_vjp"; }
 };
 

@@ -18,12 +18,27 @@ py::object bound(const std::shared_ptr<void>& rule, const Flags& varies) {
       .attr("partial")(borrowed(static_cast<PyObject*>(rule.get())), flags);
 }
 
+// See CustomRules::is_failure. A user's interrupt is none.
+bool is_failure() {
+  try {
+    throw;
+  } catch (const py::error_already_set& error) {
+    py::gil_scoped_acquire gil;
+    return error.matches(PyExc_Exception);
+  } catch (const Error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 py::list flat_custom_jvp(py::object function, py::object jvp, py::object inputs,
                          const std::string& name, bool reads_zeros) {
   TransformScope scope("custom_jvp", name);
   const std::string what = "the jvp rule of " + name;
   CustomRules rules;
   rules.reads_zeros = reads_zeros;
+  rules.is_failure = is_failure;
   if (reads_zeros)
     rules.jvp = [what, shared = share(jvp)](std::span<const Array> both, const Flags& varies) {
       py::gil_scoped_acquire gil;
@@ -40,6 +55,7 @@ py::list flat_custom_vjp(py::object function, py::object fwd, py::object bwd, py
   TransformScope scope("custom_vjp", name);
   CustomRules rules;
   rules.reads_zeros = reads_zeros;
+  rules.is_failure = is_failure;
   rules.fwd = [shared = share(fwd), reads_zeros](std::span<const Array> primals,
                                                  const Flags& varies) {
     py::gil_scoped_acquire gil;

@@ -16,30 +16,19 @@ namespace plait::python {
 namespace {
 
 // Any hashable object as a parameter. Equations compare parameters without running user code, so
-// objects are compared here: equal ones of a type are one. What no program holds is let go of.
+// objects are compared here: equal ones of a type are one, of the latest thousand.
 Callable interned(py::handle object) {
-  static py::dict& known = *new py::dict;  // (type, object) -> a weak pointer
-  static std::size_t many = 256;
-  const auto pointer_of = [](py::handle capsule) {
-    return py::reinterpret_borrow<py::capsule>(capsule).get_pointer<std::weak_ptr<PyObject>>();
-  };
-  const std::string name = type_name_of(object.ptr());
+  static py::dict& known = *new py::dict;  // (type, object) -> Callable
   const py::tuple key = py::make_tuple(py::type::of(object), object);
-  if (PyObject* found = PyDict_GetItemWithError(known.ptr(), key.ptr())) {
-    if (auto alive = pointer_of(found)->lock()) return Callable(name, std::move(alive));
-  } else if (PyErr_Occurred()) {
-    throw py::error_already_set();
-  }
-  auto made = std::static_pointer_cast<PyObject>(share(borrowed(object.ptr())));
-  known[key] = py::capsule(new std::weak_ptr<PyObject>(made), [](void* pointer) {
-    delete static_cast<std::weak_ptr<PyObject>*>(pointer);
-  });
-  if (known.size() > many) {
-    for (const auto& [each, pointer] : py::dict(known))
-      if (pointer_of(pointer)->expired()) PyDict_DelItem(known.ptr(), each.ptr());
-    many = std::max<std::size_t>(256, 2 * known.size());
-  }
-  return Callable(name, std::move(made));
+  if (PyObject* found = PyDict_GetItemWithError(known.ptr(), key.ptr()))
+    return *py::reinterpret_borrow<py::capsule>(found).get_pointer<Callable>();
+  if (PyErr_Occurred()) throw py::error_already_set();
+  if (known.size() == 1000) known.clear();
+  const Callable made(type_name_of(object.ptr()),
+                      std::static_pointer_cast<PyObject>(share(borrowed(object.ptr()))));
+  known[key] = py::capsule(new Callable(made),
+                           [](void* pointer) { delete static_cast<Callable*>(pointer); });
+  return made;
 }
 
 // Whether a tuple or list holds sizes alone.
