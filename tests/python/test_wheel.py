@@ -52,10 +52,15 @@ def install(python, wheel):
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel)  # fmt: skip
 
 
-def output_of(*command, cwd="/", **variables):
+def outcome_of(*command):
+    """The finished command, which ran outside of the tree and of its environment."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     command = [str(word) for word in command]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=kept | variables)
+    return subprocess.run(command, capture_output=True, text=True, cwd="/", env=kept)
+
+
+def output_of(*command):
+    result = outcome_of(*command)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -124,7 +129,7 @@ def test_it_works_in_a_clean_environment(clean, tmp_path):
 def test_compiled_programs_need_the_other_wheel(clean, wheels, tmp_path):
     output_of(clean, "-c", PROGRAM, tmp_path / "f.plait")
     command = [clean.with_name("plait"), "compile", tmp_path / "f.plait", "-o", tmp_path / "f.so"]
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    result = outcome_of(*command)
     assert result.returncode != 0 and "pip install 'plait[compile]'" in result.stderr
     install(clean, wheels[1])
     output_of(*command)
