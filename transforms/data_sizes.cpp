@@ -143,6 +143,7 @@ class Closing {
     Jaxpr body = body_.builder.close(std::move(of_body));
     if (!later.empty()) body = Closing(body, later).close();
     MaskedParams masked;
+    masked.from_data = true;
     std::vector<Atom> inputs;
     for (std::size_t i = 0; i < ready.size(); ++i) {
       masked.ragged.push_back(ready[i].size);

@@ -25,7 +25,8 @@ namespace plait {
 MaskedParams::MaskedParams(const Params& params)
     : body(params.get<Jaxpr>("body")),
       bounds(params.get<Shape>("bounds")),
-      checked(params.flag("checked")) {
+      checked(params.flag("checked")),
+      from_data(params.has("from_data") && params.flag("from_data")) {
   if (params.has("sizes")) sizes = params.get<Shape>("sizes");
   if (sizes.size() + bounds.size() != body->sizes.size())
     throw InternalError("masked: the parameters do not fit each other: " + params.to_string());
@@ -37,6 +38,7 @@ MaskedParams::MaskedParams(const Params& params)
 Params MaskedParams::to_params() const {
   std::vector<Params::Entry> entries{{"body", body}, {"bounds", bounds}, {"checked", checked}};
   if (!sizes.empty()) entries.emplace_back("sizes", sizes);
+  if (from_data) entries.emplace_back("from_data", true);
   if (!lanes.empty()) add_lanes(entries, lanes, body->outputs.size());
   return Params(std::move(entries));
 }

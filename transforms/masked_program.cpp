@@ -1,6 +1,7 @@
 // Functions on padded arrays: the interpreter that applies the Mask rule of every equation of a
 // body, the values of sizes at run time, and the program to which a `masked` equation decomposes.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/size_facts.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
 #include <plait/transforms/masked.h>
@@ -143,18 +144,34 @@ class RuntimeSizes {
 
 // --- Decomposition -------------------------------------------------------------------------------
 
+// Whether a constraint holds for all sizes up to their bounds.
+bool holds_within(const Constraint& constraint, std::span<const std::pair<Dim, Dim>> bounds) {
+  const SizeFacts within(bounds);
+  return less_equal(constraint.left, constraint.right) == true;
+}
+
 void check_sizes(const MaskedParams& masked, const Jaxpr& body, std::span<const Array> values,
                  RuntimeSizes& sizes) {
   std::string names, constraints;
-  for (Dim size : masked.ragged) names += std::string(size.name()) + ";";
-  Arrays operands(values.begin(), values.end());
+  Arrays operands;
+  if (!masked.from_data) {
+    for (Dim size : masked.ragged) names += std::string(size.name()) + ";";
+    operands.assign(values.begin(), values.end());
+  }
+  const std::vector<std::pair<Dim, Dim>> bounds = masked.open_bounds();
   for (const Constraint& constraint : body->constraints) {
+    if (masked.from_data && holds_within(constraint, bounds)) continue;
     constraints += constraint.left.to_string() + " <= " + constraint.right.to_string() + ";";
     operands.push_back(sizes.value(constraint.left));
     operands.push_back(sizes.value(constraint.right));
   }
-  bind(check_sizes_p, operands,
-       {{"names", names}, {"bounds", masked.bounds}, {"constraints", constraints}});
+  const Params params{{"names", names},
+                      {"bounds", masked.from_data ? Shape{} : masked.bounds},
+                      {"constraints", constraints}};
+  if (!masked.from_data)
+    bind(check_sizes_p, operands, params);
+  else if (!constraints.empty())
+    bind(check_sizes_p, operands, params.with("from_data", true));
 }
 
 // Sums a value of a program over its first axis, the batch axis. A batched matrix product becomes

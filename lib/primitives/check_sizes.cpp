@@ -87,12 +87,17 @@ static const auto check_sizes_def =
             const View &left = inputs[names.size() + 2 * i],
                        &right = inputs[names.size() + 2 * i + 1];
             const bool is_rest = constraints[i].ends_with(" == 0");  // never negative
-            if (const auto wrong = violation(left, right))
-              throw ShapeError("mask: the function needs " + constraints[i] +
+            if (const auto wrong = violation(left, right)) {
+              const bool from_data = params.has("from_data");
+              throw ShapeError((from_data ? "the function needs " : "mask: the function needs ") +
+                                   constraints[i] +
+                                   (from_data ? " of a size that depends on values" : "") +
                                    ", and here that is " + std::to_string(wrong->left) +
                                    (is_rest ? " == 0" : " <= " + std::to_string(wrong->right)) +
                                    in_lane(left.rank() ? left : right, wrong->lane),
-                               "call it with sizes that satisfy this");
+                               from_data ? "give values of which enough are chosen, or say size="
+                                         : "call it with sizes that satisfy this");
+            }
           }
         })
         .rule<OnHost>("it raises an error")

@@ -62,23 +62,25 @@ Dim size_from_data(const Array& count, Dim bound, std::string_view function) {
 }
 
 Dim DataSizes::size_of(const Array& count, Dim bound) {
-  for (const Made& made : made_)
-    if (made.size.bound == bound && are_alike(made.count, count)) return made.size.size;
+  const auto program_of = [&](const Array& array) {
+    return trace_.close(std::span(&array, 1)).jaxpr;
+  };
+  const Jaxpr program = program_of(count);
+  for (Made& made : made_) {
+    if (!(made.size.bound == bound)) continue;
+    // Effects, and arrays captured since, belong to both.
+    const bool has_more = program->num_binders != made.program->num_binders || program->effectful;
+    if (has_more) made.program = program_of(made.count);
+    if (made.program == program) return made.size.size;
+  }
   std::vector<Dim> taken(sizes_in_scope().begin(), sizes_in_scope().end());
   collect_sizes(Shape{bound}, taken);
   Dim size = Dim::size("k");
   for (int number = 2; std::find(taken.begin(), taken.end(), size) != taken.end(); ++number)
     size = Dim::size("k" + std::to_string(number));
   add_to_size_scope(size);
-  made_.push_back({{size, bound}, count});
+  made_.push_back({{size, bound}, count, program});
   return size;
-}
-
-// Whether the program computes both alike.
-bool DataSizes::are_alike(const Array& a, const Array& b) {
-  if (a.is_same(b)) return true;
-  trace_.close(Arrays{a, b});  // captures both, so that both programs have the same operands
-  return trace_.close(std::span(&a, 1)).jaxpr == trace_.close(std::span(&b, 1)).jaxpr;
 }
 
 DataSizedOutputs DataSizes::sized_outputs(std::span<const Array> outputs, Arrays& tell) const {

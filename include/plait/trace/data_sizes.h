@@ -72,9 +72,9 @@ class DataSizes {
   struct Made {
     DataSize size;
     Array count;
+    Jaxpr program;  // that computes count
   };
   Dim size_of(const Array& count, Dim bound);
-  bool are_alike(const Array& a, const Array& b);
   // The size of each axis of the outputs, and the arrays that tell these sizes.
   DataSizedOutputs sized_outputs(std::span<const Array> outputs, Arrays& tell) const;
 

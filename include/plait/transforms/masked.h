@@ -17,6 +17,7 @@ extern const Primitive masked_p;
 //   lanes     sizes of the lanes, outermost first; batched: for each lane, 1 for each operand that
 //             has it; summed: for each lane, 1 for each output that is summed over its examples
 //   checked   whether sizes outside their bounds are errors at run time
+//   from_data whether the ragged sizes are sizes from data, which are within their bounds
 struct MaskedParams {
   MaskedParams() = default;
   explicit MaskedParams(const Params& params);
@@ -26,7 +27,7 @@ struct MaskedParams {
   std::vector<Dim> ragged;  // the body's own names
   Shape bounds, sizes;
   std::vector<Lane> lanes;
-  bool checked = true;
+  bool checked = true, from_data = false;
 
   std::size_t num_ragged() const { return bounds.size(); }
   // The body over the enclosing program's sizes; and the names of its ragged sizes there, with

@@ -32,8 +32,9 @@ std::vector<bool> readers_of(const JaxprData& program, int first) {
 
 bool mask_alike(const Equation& a, const MaskedParams& first, const Equation& b,
                 const MaskedParams& second) {
-  if (!first.sizes.empty() || !second.sizes.empty() || first.ragged != second.ragged ||
-      !(first.bounds == second.bounds) || first.lanes.size() != second.lanes.size() ||
+  if (!first.sizes.empty() || !second.sizes.empty() || first.from_data != second.from_data ||
+      first.ragged != second.ragged || !(first.bounds == second.bounds) ||
+      first.lanes.size() != second.lanes.size() ||
       !std::equal(a.inputs.begin(), a.inputs.begin() + std::ptrdiff_t(first.num_ragged()),
                   b.inputs.begin()))
     return false;
