@@ -158,7 +158,8 @@ def load(path, *, verify=False, constants=None, map_memory=True, types=None):
     verify=True runs the test vectors of all entries and compares checksums. constants gives arrays, by name, that
     replace the file's, or those that it leaves out. With map_memory, constants are read from the file on first use, and
     only verify compares them with checksums. types gives classes, by name, for the records in results: types={"State":
-    State} where State is a named tuple, a dataclass, or registered with data None. Without it, a record is a named
+    State} where State is a named tuple, a dataclass, or registered with data None. An instance in place of a dataclass
+    says what its static fields are, which a file does not hold: types={"MLP": model}. Without it, a record is a named
     tuple of its name and fields.
 
     Loading runs no code of the file and bounds what it reads. ValueError gives the place and the problem: damage,
@@ -170,7 +171,9 @@ def load(path, *, verify=False, constants=None, map_memory=True, types=None):
         check_flag("load", name, flag)
     given = _by_name("load", {} if constants is None else constants)
     types = {} if types is None else types
-    if not isinstance(types, dict) or not all(isinstance(cls, type) for cls in types.values()):
+    if not isinstance(types, dict) or not all(
+        isinstance(cls, type) or dataclasses.is_dataclass(cls) for cls in types.values()
+    ):
         refuse("load", "types", types, 'give classes by name: {"State": State}')
     return Program(_plait.load_program(path, verify, given, map_memory), types)
 
@@ -351,7 +354,9 @@ def _template(description, types):
 
 
 def _made(cls, keys, parts):
-    """An instance of a user's class with these parts."""
+    """An instance of a user's class with these parts; or of the class of an instance, with its static fields."""
+    example = None if isinstance(cls, type) else cls
+    cls = cls if example is None else type(cls)
     names = None
     if isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields"):
         names = list(cls._fields)
@@ -371,7 +376,9 @@ def _made(cls, keys, parts):
     values = dict(zip(keys, parts))
     for field in dataclasses.fields(cls):
         if field.name not in values:
-            values[field.name] = _default(cls, field)
+            values[field.name] = (
+                _default(cls, field) if example is None else getattr(example, field.name)
+            )
         object.__setattr__(made, field.name, values[field.name])
     return made
 
@@ -384,5 +391,5 @@ def _default(cls, field):
     _plait.fail(
         "TreeError",
         f"load: the static field {field.name} of {cls.__name__} has no default, and a file does not hold it",
-        "give the field a default, or another class in types",
+        f"give an instance, whose fields they are, in types: {{'{cls.__name__}': example}}",
     )

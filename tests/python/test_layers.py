@@ -186,6 +186,14 @@ def test_models_are_saved_as_programs(tmp_path):
     x = pnp.ones((5, 3))
     check(program.own(x), np.asarray(model(x)))
     check(program.given(model, x), np.asarray(model(x)))
+    step = lambda m: plait.tree.map(lambda w: 2 * w, m)  # noqa: E731
+    plait.save(tmp_path / "step.plait", step, model)
+    types = {"MLP": model, "Linear": nn.Linear}
+    doubled = plait.load(tmp_path / "step.plait", types=types)(model)
+    assert plait.tree.structure(doubled) == plait.tree.structure(model)
+    check(doubled(x), np.asarray(step(model)(x)))
+    with pytest.raises(TypeError, match="the static field activation of MLP has no default"):
+        plait.load(tmp_path / "step.plait", types={**types, "MLP": nn.MLP})
     assert [name.partition(".")[2] for name in program.own.constants][:2] == ["layers[0].weight", "layers[0].bias"]  # fmt: skip
 
 
@@ -285,6 +293,8 @@ def test_attention():
         mask(layer, in_shapes=("f64[t 12]",))(padded, t=5)[:5],
         reference_attention(layer, x, x, True),
     )
+    with pytest.raises(ValueError, match="MultiHeadAttention: 1 axes, and 1 of the context"):
+        layer(x[0])
     with pytest.raises(ValueError, match="10 features for 4 heads"):
         nn.MultiHeadAttention(4, 10, key=KEY)
 

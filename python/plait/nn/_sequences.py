@@ -69,6 +69,12 @@ class MultiHeadAttention(Module):
     def __call__(self, x, context=None, *, mask=None, is_causal=False, cache=None):
         split = lambda y, heads: y.reshape(*y.shape[:-1], heads, y.shape[-1] // heads)  # noqa: E731
         context = x if context is None else context
+        if not 2 <= x.ndim == context.ndim <= 3:
+            _plait.fail(
+                "ShapeError",
+                f"MultiHeadAttention: {x.ndim} axes, and {context.ndim} of the context",
+                "give [t, features], or [batch, t, features], and map other axes with vmap",
+            )
         query = split(self.query(x), self.num_heads)
         key = split(self.key(context), self.num_kv_heads)
         value = split(self.value(context), self.num_kv_heads)
