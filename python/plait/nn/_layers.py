@@ -20,14 +20,23 @@ from plait.nn import initializers
 from plait.nn._module import Module
 
 
+def _require(condition, problem, fix, error="ValueError"):
+    if not condition:
+        _plait.fail(error, problem, fix)
+
+
 def _positive(layer, **counts):
     for name, count in counts.items():
-        if not isinstance(count, int) or count < 1:
-            _plait.fail("ValueError", f"{layer}: {name} is {count!r}", "give a positive integer")
+        is_positive = isinstance(count, int) and count > 0
+        _require(is_positive, f"{layer}: {name} is {count!r}", "give a positive integer")
 
 
 def _dtype(dtype):
     return pnp.zeros(()).dtype if dtype is None else dtype
+
+
+def _batch(shape):
+    return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
 class Linear(Module):
@@ -74,19 +83,14 @@ class Conv(Module):
     ):  # fmt: skip
         n = num_spatial_dims
         _positive("Conv", in_channels=in_channels, out_channels=out_channels, groups=groups)
-        if n not in (1, 2, 3):
-            _plait.fail("ValueError", f"Conv: num_spatial_dims is {n!r}", "choose 1, 2 or 3")
-        if in_channels % groups or out_channels % groups:
-            _plait.fail(
-                "ValueError",
-                f"Conv: {groups} groups of {in_channels} and {out_channels} channels",
-                "give groups that divide both",
-            )
+        _require(n in (1, 2, 3), f"Conv: num_spatial_dims is {n!r}", "choose 1, 2 or 3")
+        fits = not (in_channels % groups or out_channels % groups)
+        channels = f"{in_channels} and {out_channels} channels"
+        _require(fits, f"Conv: {groups} groups of {channels}", "give groups that divide both")
 
         def each(name, value):
             sizes = (value,) * n if isinstance(value, int) else tuple(value)
-            if len(sizes) != n:
-                _plait.fail("ValueError", f"Conv: {name} is {value!r}", f"give an integer, or {n}")
+            _require(len(sizes) == n, f"Conv: {name} is {value!r}", f"give an integer, or {n}")
             return sizes
 
         self.stride, self.dilation = each("stride", stride), each("dilation", dilation)
@@ -102,12 +106,8 @@ class Conv(Module):
 
     def __call__(self, x):
         n = len(self.stride)
-        if x.ndim < n + 1:
-            _plait.fail(
-                "ShapeError",
-                f"Conv: an array of {x.ndim} axes for {n} spatial ones and the channels",
-                "give [..., *spatial, channels]",
-            )
+        problem = f"Conv: an array of {x.ndim} axes for {n} spatial ones and the channels"
+        _require(x.ndim > n, problem, "give [..., *spatial, channels]", "ShapeError")
         batch, rest = x.shape[: -n - 1], x.shape[-n - 1 :]
         spatial = "DHW"[3 - n :]
         y = lax.conv_general_dilated(
@@ -169,12 +169,8 @@ class GroupNorm(Module):
 
     def __init__(self, num_groups, channels, num_spatial_dims=2, *, epsilon=1e-5, dtype=None):
         _positive("GroupNorm", num_groups=num_groups, channels=channels)
-        if channels % num_groups:
-            _plait.fail(
-                "ValueError",
-                f"GroupNorm: {num_groups} groups of {channels} channels",
-                "give a divisor of the channels",
-            )
+        problem = f"GroupNorm: {num_groups} groups of {channels} channels"
+        _require(channels % num_groups == 0, problem, "give a divisor of the channels")
         self.scale, self.bias = (
             pnp.ones(channels, _dtype(dtype)),
             pnp.zeros(channels, _dtype(dtype)),
@@ -269,8 +265,7 @@ class Dropout(Module):
     rate: float
 
     def __init__(self, rate=0.5):
-        if not 0 <= rate < 1:
-            _plait.fail("ValueError", f"Dropout: rate is {rate!r}", "give a probability below 1")
+        _require(0 <= rate < 1, f"Dropout: rate is {rate!r}", "give a probability below 1")
         self.rate = rate
 
     def __call__(self, x, *, key):
@@ -315,12 +310,11 @@ class Sequential(Module):
             if not _takes_key(type(layer)):
                 x = layer(x)
                 continue
-            if key is ... and not isinstance(layer, Sequential):
-                _plait.fail(
-                    "ValueError",
-                    f"Sequential: layer {number}, {type(layer).__name__}, takes a key",
-                    "call it with key=..., or with key=None for inference",
-                )
+            _require(
+                key is not ... or isinstance(layer, Sequential),
+                f"Sequential: layer {number}, {type(layer).__name__}, takes a key",
+                "call it with key=..., or with key=None for inference",
+            )
             x = layer(
                 x, key=random.fold_in(key, number) if key is not None and key is not ... else key
             )

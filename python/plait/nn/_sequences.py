@@ -3,11 +3,11 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from plait import _plait, lax, nn, random
+from plait import lax, nn, random
 from plait import numpy as pnp
 from plait._plait import Array
 from plait.nn import initializers
-from plait.nn._layers import Linear, _dtype, _positive
+from plait.nn._layers import Linear, _batch, _dtype, _positive, _require
 from plait.nn._module import Module
 
 
@@ -44,12 +44,8 @@ class MultiHeadAttention(Module):
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
         _positive("MultiHeadAttention", num_heads=num_heads, features=features)
         if head_features is None:
-            if features % num_heads:
-                _plait.fail(
-                    "ValueError",
-                    f"MultiHeadAttention: {features} features for {num_heads} heads",
-                    "give a multiple, or head_features",
-                )
+            problem = f"MultiHeadAttention: {features} features for {num_heads} heads"
+            _require(features % num_heads == 0, problem, "give a multiple, or head_features")
             head_features = features // num_heads
         inner, shared = num_heads * head_features, self.num_kv_heads * head_features
         options = dict(use_bias=use_bias, weight_init=weight_init, dtype=dtype)
@@ -61,20 +57,19 @@ class MultiHeadAttention(Module):
 
     def init_cache(self, max_length, batch=(), dtype=None):
         """A cache of no tokens, for max_length of them; batch is the shape of the batch axes."""
-        batch = (batch,) if isinstance(batch, int) else tuple(batch)
         depth = self.key.weight.shape[-1] // self.num_kv_heads
-        zeros = pnp.zeros((*batch, max_length, self.num_kv_heads, depth), _dtype(dtype))
+        zeros = pnp.zeros((*_batch(batch), max_length, self.num_kv_heads, depth), _dtype(dtype))
         return KVCache(zeros, zeros, pnp.zeros((), "int32"))
 
     def __call__(self, x, context=None, *, mask=None, is_causal=False, cache=None):
         split = lambda y, heads: y.reshape(*y.shape[:-1], heads, y.shape[-1] // heads)  # noqa: E731
         context = x if context is None else context
-        if not 2 <= x.ndim == context.ndim <= 3:
-            _plait.fail(
-                "ShapeError",
-                f"MultiHeadAttention: {x.ndim} axes, and {context.ndim} of the context",
-                "give [t, features], or [batch, t, features], and map other axes with vmap",
-            )
+        _require(
+            2 <= x.ndim == context.ndim <= 3,
+            f"MultiHeadAttention: {x.ndim} axes, and {context.ndim} of the context",
+            "give [t, features], or [batch, t, features], and map other axes with vmap",
+            "ShapeError",
+        )
         query = split(self.query(x), self.num_heads)
         key = split(self.key(context), self.num_kv_heads)
         value = split(self.value(context), self.num_kv_heads)
@@ -131,8 +126,7 @@ class GRUCell(Module):
 
     def init_state(self, batch=()):
         """A hidden state of zeros, [*batch, hidden_features]."""
-        batch = (batch,) if isinstance(batch, int) else tuple(batch)
-        return pnp.zeros((*batch, *self.bias_hidden.shape), self.bias_hidden.dtype)
+        return pnp.zeros((*_batch(batch), *self.bias_hidden.shape), self.bias_hidden.dtype)
 
     def __call__(self, x, hidden):
         xr, xz, xn = pnp.split(x @ self.weight_input + self.bias, 3, axis=-1)
@@ -162,8 +156,7 @@ class LSTMCell(Module):
 
     def init_state(self, batch=()):
         """(h, c) of zeros, [*batch, hidden_features] each."""
-        batch = (batch,) if isinstance(batch, int) else tuple(batch)
-        zeros = pnp.zeros((*batch, self.bias.shape[-1] // 4), self.bias.dtype)
+        zeros = pnp.zeros((*_batch(batch), self.bias.shape[-1] // 4), self.bias.dtype)
         return zeros, zeros
 
     def __call__(self, x, state):
