@@ -5,10 +5,12 @@ SPDX-License-Identifier: Apache-2.0
 
 # ruff: noqa: F401, F811
 
+import enum
 import functools
 import typing
 
 import plait
+import plait.numpy as _numpy
 from plait import lax as _lax
 from plait._plait import catalogue as _catalogue
 from plait.lax import *  # noqa: F403
@@ -56,6 +58,42 @@ def convert_element_type(operand, new_dtype=None, weak_type=False):
     return _lax.convert_element_type(
         converted(operand), canonical(operand.dtype if new_dtype is None else new_dtype)
     )
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where round takes halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class FftType(enum.IntEnum):
+    """The transforms of fft."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+    """The nearest whole numbers; plait's are always the even ones of two."""
+    if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
+        return _lax.round(x)
+    x = converted(x)
+    whole = _numpy.trunc(x)
+    return whole + _numpy.where(_numpy.abs(x - whole) >= 0.5, _numpy.sign(x), 0).astype(x.dtype)
+
+
+def fft(x, fft_type, fft_lengths):
+    """A discrete Fourier transform over the last axes."""
+    name = fft_type.name if isinstance(fft_type, FftType) else fft_type
+    return _lax.fft(x, name, fft_lengths)
+
+
+def composite(decomposition, name, version=0):
+    """The decomposition: no other implementation is looked for under a name."""
+    return functools.wraps(decomposition)(lambda *args, **options: decomposition(*args, **options))
 
 
 def dtype(x, *, canonicalize=False):
