@@ -134,6 +134,7 @@ PROGRAMS = {
     "stacked": lambda np, x, w, i, j, a: np.stack([x[x > 0], w[x > 0]]),
     "repeated and tiled": lambda np, x, w, i, j, a: (np.repeat(x[x > 0], 2), np.tile(x[x > 0], 2)),
     "median": lambda np, x, w, i, j, a: np.median(x[x > -0.5]),
+    "rows and columns": lambda np, x, w, i, j, a: a[np.ix_(a[:, 0] > 0, a[0] > 0)],
     "a mask and an index": lambda np, x, w, i, j, a: a[a[:, 0] > 0, 1],
     "a mask and a slice": lambda np, x, w, i, j, a: a[a[:, 0] > 0, 1:3],
 }

@@ -20,7 +20,7 @@ def ix_(*args):
                 "ShapeError", f"ix_: argument {axis} has shape {array.shape}", "give vectors"
             )
         array = numpy.nonzero(array)[0] if array.dtype == bool else array
-        array = array.astype(numpy.int32) if not array.size and array.dtype.kind == "f" else array
+        array = array.astype(numpy.int32) if array.dtype.kind == "f" and not array.size else array
         result.append(array.reshape([-1 if other == axis else 1 for other in range(len(args))]))
     return tuple(result)
 
