@@ -27,18 +27,20 @@ from plait import (
     optim,
     random,
     scipy,
+    sparse,
     tree,
     tree_util,
 )
 
 NAMES = {
     "plait": plait, "jnp": jnp, "np": np, "lax": lax, "nn": nn, "ops": ops, "optim": optim, "random": random,
-    "image": image, "scipy": scipy, "tree": tree, "debug": debug, "dtypes": dtypes, "flatten_util": flatten_util,
+    "image": image, "scipy": scipy, "sparse": sparse, "tree": tree, "debug": debug, "dtypes": dtypes, "flatten_util": flatten_util,
     "tree_util": tree_util, "nan": float("nan"), "inf": float("inf"),
 }  # fmt: skip
 IMPORTS = """import numpy as np
 import plait, plait.numpy as jnp
-from plait import debug, dtypes, flatten_util, image, lax, nn, ops, optim, random, scipy, tree, tree_util
+from plait import debug, dtypes, flatten_util, image, lax, nn, ops, optim, random, scipy, sparse
+from plait import tree, tree_util
 """
 
 WRITTEN = {
@@ -204,6 +206,74 @@ updates""",
 state = optim.adam_init(params)
 updates, state = optim.adam(params, state)
 updates""",
+    "plait.optim.constant_schedule": "optim.constant_schedule(0.1)(5)",
+    "plait.optim.linear_schedule": "optim.linear_schedule(1.0, 0.0, 10)(5)",
+    "plait.optim.polynomial_schedule": "optim.polynomial_schedule(1.0, 0.0, 2, 10)(5)",
+    "plait.optim.exponential_decay": "optim.exponential_decay(1.0, 10, 0.5)(5)",
+    "plait.optim.cosine_decay_schedule": "optim.cosine_decay_schedule(1.0, 10)(5)",
+    "plait.optim.piecewise_constant_schedule": "optim.piecewise_constant_schedule(1.0, {3: 0.1})(5)",
+    "plait.optim.warmup_constant_schedule": "optim.warmup_constant_schedule(0.0, 1.0, 10)(5)",
+    "plait.optim.warmup_cosine_decay_schedule": "optim.warmup_cosine_decay_schedule(0.0, 1.0, 5, 10)(5)",
+    "plait.optim.join_schedules": """first, second = optim.constant_schedule(1.0), optim.constant_schedule(0.1)
+optim.join_schedules([first, second], [3])(5)""",
+    "plait.optim.scale_loss": "optim.scale_loss(2.0, optim.loss_scale_init())",
+    "plait.optim.unscale": "optim.unscale({'w': jnp.ones(2)}, optim.loss_scale_init())[0]",
+    "plait.info": 'plait.info()["version"]',
+    "plait.profile": "plait.profile(jnp.tanh, jnp.ones(3), runs=3).seconds < 1",
+    "plait.draw": "plait.draw(jnp.tanh, jnp.ones(3))[:15]",
+    "plait.no_host_calls": """with plait.no_host_calls():
+    print(plait.jit(jnp.sin)(0.0))""",
+    "plait.unscripted": """f = plait.unscripted(lambda x: x + 1)
+f(1)""",
+    "plait.numpy.save": """jnp.save("x.npy", jnp.arange(3))
+jnp.load("x.npy")""",
+    "plait.numpy.load": """jnp.save("x.npy", jnp.arange(3))
+jnp.load("x.npy")""",
+    "plait.numpy.savez": """jnp.savez("x.npz", a=jnp.arange(3))
+jnp.load("x.npz")["a"]""",
+    "plait.numpy.put": "jnp.put(jnp.zeros(3), jnp.array([1]), 5.0, inplace=False)",
+    "plait.numpy.place": "jnp.place(jnp.zeros(3), jnp.array([True, False, True]), jnp.array([1.0, 2.0]), inplace=False)",
+    "plait.numpy.fill_diagonal": "jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)",
+    "plait.numpy.apply_over_axes": "jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])",
+    "plait.numpy.mask_indices": "jnp.mask_indices(2, jnp.triu)",
+    "plait.numpy.einsum_path": 'jnp.einsum_path("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 2)))[0]',
+    "plait.numpy.fromstring": 'jnp.fromstring("1 2 3", sep=" ")',
+    "plait.numpy.frompyfunc": "jnp.frompyfunc(lambda x, y: x + y, 2, 1)(jnp.arange(3), 1)",
+    "plait.numpy.linalg.tensorinv": "jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4), ind=2).shape",
+    "plait.lax.fft": 'lax.fft(jnp.arange(4) + 0j, "fft", (4,))',
+    "plait.lax.pshuffle": "plait.vmap(lambda x: lax.pshuffle(x, 'i', [1, 0]), axis_name='i')(jnp.arange(2))",
+    "plait.lax.pswapaxes": "plait.vmap(lambda x: lax.pswapaxes(x, 'i', 0), axis_name='i')(jnp.arange(4).reshape(2, 2))",
+    "plait.lax.conv_with_general_padding": "lax.conv_with_general_padding(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), [(1, 0)], None, None)",
+    "plait.lax.conv_general_dilated_patches": "lax.conv_general_dilated_patches(jnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), 'VALID')",
+    "plait.lax.conv_general_dilated_local": "lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), jnp.ones((1, 2, 2)), (1,), 'VALID', (2,))",
+    "plait.lax.conv_shape_tuple": "lax.conv_shape_tuple((1, 1, 5), (1, 1, 2), (1,), 'VALID')",
+    "plait.lax.padtype_to_pads": "lax.padtype_to_pads((5,), (2,), (1,), 'SAME')",
+    "plait.lax.platform_dependent": "lax.platform_dependent(jnp.ones(2), default=jnp.sin)",
+    "plait.nn.Linear": "nn.Linear(3, 2, key=random.key(0))(jnp.ones(3)).shape",
+    "plait.image.scale_and_translate": "image.scale_and_translate(jnp.ones((2, 2)), (2, 2), (0, 1), jnp.ones(2), jnp.zeros(2), 'linear')",
+    "plait.scipy.optimize.minimize": "scipy.optimize.minimize(lambda x: jnp.sum((x - 1) ** 2), jnp.zeros(2), method='BFGS').x",
+    "plait.scipy.interpolate.interpn": "scipy.interpolate.interpn((jnp.arange(3.0),), jnp.arange(3.0) ** 2, jnp.array([[0.5], [1.5]]))",
+    "plait.sparse.eye": "sparse.eye(2).todense()",
+    "plait.sparse.bcoo_fromdense": "sparse.bcoo_fromdense(jnp.eye(2)).todense()",
+    "plait.sparse.bcoo_todense": "sparse.bcoo_todense(sparse.bcoo_fromdense(jnp.eye(2)))",
+    "plait.sparse.bcoo_transpose": "sparse.bcoo_transpose(sparse.bcoo_fromdense(jnp.ones((1, 2))), permutation=(1, 0)).shape",
+    "plait.sparse.bcoo_reduce_sum": "sparse.bcoo_reduce_sum(sparse.bcoo_fromdense(jnp.eye(2)), axes=(0,)).todense()",
+    "plait.tree.tree_map_with_path": "tree.tree_map_with_path(lambda path, x: (str(path[0]), x), {'a': 1})",
+    "plait.tree.tree_unflatten": "tree.tree_unflatten(tree.structure((0, 0)), [1, 2])",
+    "plait.tree.tree_transpose": "tree.tree_transpose(tree.structure([0, 0]), tree.structure((0, 0)), [(1, 2), (3, 4)])",
+    "plait.tree.treedef_children": "tree.treedef_children(tree.structure((1, [2, 3])))",
+    "plait.tree.treedef_is_leaf": "tree.treedef_is_leaf(tree.structure(1))",
+    "plait.tree.treedef_tuple": "tree.treedef_tuple((tree.structure(1), tree.structure([1, 2])))",
+    "plait.tree_util.treedef_children": "tree_util.treedef_children(tree.structure((1, [2, 3])))",
+    "plait.tree_util.treedef_is_leaf": "tree_util.treedef_is_leaf(tree.structure(1))",
+    "plait.tree_util.treedef_tuple": "tree_util.treedef_tuple((tree.structure(1), tree.structure([1, 2])))",
+    "plait.tree_util.register_dataclass": """import dataclasses
+@tree_util.register_dataclass
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float
+tree.map(lambda v: 2 * v, Point(1.0, 2.0))""",
     "plait.tree.map": "tree.map(lambda x: x + 1, {'a': 1, 'b': (2, 3)})",
     "plait.tree.reduce": "tree.reduce(lambda a, b: a + b, {'a': 1, 'b': (2, 3)})",
     "plait.tree.transpose": "tree.transpose(tree.structure([0, 0]), tree.structure((0, 0)), [(1, 2), (3, 4)])",
@@ -373,4 +443,10 @@ def example_of(path, function):
             return None
     if inspect.isclass(function) or path.count(".") == 1:
         return None
+    module, _, name = path.rpartition(".")
+    if module == "plait.optim" and hasattr(optim, f"{name}_init"):
+        code = f"""params = {{"w": jnp.ones(2)}}
+updates, state = optim.{name}(params, optim.{name}_init(params), params)
+updates"""
+        return run(code)[0]
     return found(path, function)
