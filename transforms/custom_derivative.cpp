@@ -123,6 +123,27 @@ Differentiated linearize_by_bwd(const CustomDerivative& custom, std::span<const 
   return result;
 }
 
+// A captured number is made anew, so that programs may differentiate the equation, too.
+Array made_here(const Array& constant) {
+  const Buffer elements = constant.host_buffer().dense();
+  if (num_elements(elements.shape()) != 1) return constant;
+  const Aval& aval = constant.aval();
+  Literal number{aval.dtype, aval.weak, 0, 0, 0};
+  visit_dtype(aval.dtype, [&](auto element) {
+    using T = decltype(element);
+    const T value = *static_cast<const T*>(elements.data());
+    if constexpr (is_complex_v<T>)
+      number.real = value.real(), number.imaginary = value.imag();
+    else if constexpr (std::is_integral_v<T>)
+      number.integer = std::int64_t(value);
+    else if constexpr (std::is_same_v<T, double>)
+      number.real = value;
+    else
+      number.real = float(value);
+  });
+  return broadcast_to(Array::literal(number), aval.shape);
+}
+
 Differentiated linearize_by_rule(const CustomDerivative& custom, std::span<const Array> primals,
                                  std::span<const Tangent> tangents, Trace* linear) {
   if (custom.jvp) return linearize_by_jvp(custom, primals, tangents, linear);
@@ -139,8 +160,12 @@ Differentiated linearize_custom(std::span<const Array> primals, std::span<const 
   if (!custom.rules) return linearize_by_rule(custom, primals, tangents, linear);
   const auto traced = custom.rules->traced(custom, nonzero(tangents));
   Tangents all(tangents.begin(), tangents.end());
-  for (const Array& constant : traced->constants) all.emplace_back(constant.aval());
-  return linearize_by_rule(traced->custom, concatenate(primals, traced->constants), all, linear);
+  Arrays operands(primals.begin(), primals.end());
+  for (const Array& constant : traced->constants) {
+    operands.push_back(made_here(constant));
+    all.emplace_back(constant.aval());
+  }
+  return linearize_by_rule(traced->custom, operands, all, linear);
 }
 
 // The transpose of the function, which has no rule.

@@ -479,6 +479,20 @@ def test_pending_rules_capture_what_is_known_and_are_not_saved(tmp_path):
     ):
         plait.grad(lambda x: pnp.sum(plait.jit(f)(x)))(x)
 
+    @plait.custom_vjp
+    def h(x):
+        return x * 2
+
+    numbers = [
+        pnp.asarray(value) for value in (True, 2.5, np.int64(3), 2j, np.ones((1, 1), np.float16))
+    ]
+    h.defvjp(
+        lambda x: (h(x.value), ()),
+        lambda _, ct: (ct * sum(pnp.abs(pnp.sum(number)) for number in numbers),),
+        symbolic_zeros=True,
+    )
+    assert float(plait.grad(plait.jit(h))(1.0)) == 1 + 2.5 + 3 + 2 + 1
+
     plait.save(tmp_path / "f.plait", plait.jit(f), x)
     loaded = plait.load(tmp_path / "f.plait")
     np.testing.assert_allclose(loaded(x), [2, 2])
