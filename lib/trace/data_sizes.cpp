@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/trace/data_sizes.h>
 #include <plait/trace/sizes.h>
+#include <plait/trace/staged.h>
 
 #include <algorithm>
 
@@ -110,7 +111,7 @@ DataSizedOutputs DataSizes::sized_outputs(std::span<const Array> outputs, Arrays
       axes.push_back(int(place - told.begin()));
       if (place == told.end()) {
         told.push_back(dim);
-        tell.push_back(Array(dim));
+        tell.push_back(bind("dim_as_value", Arrays{}, {{"dim", dim}}));
       }
     }
   }
