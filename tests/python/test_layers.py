@@ -427,3 +427,15 @@ def test_an_ensemble_is_made_and_run_by_vmap():
     outputs = vmap(lambda model: model(x))(ensemble)
     for i in range(5):
         check(outputs[i], np.asarray(make(keys[i])(x)), 1e-6)
+
+
+def test_a_call_of_jit_compares_the_static_fields_of_its_arguments():
+    class Holder(nn.Module):
+        weight: plait.Array
+        note: object = plait.tree.static()
+
+    f = jit(lambda m: m.weight[0] if m.note[0] else m.weight[1])
+    weight = pnp.array([1.0, 2.0])
+    for note, value, traces in (([1], 1, 1), ([1], 1, 1), ([0], 2, 2), ((1,), 1, 3), ([0], 2, 3)):
+        assert f(Holder(weight, note)) == value and len(f.cache) == traces
+    assert f(Holder([weight, 2 * weight], [1]))[1] == 2 and len(f.cache) == 4  # a list of arrays

@@ -297,7 +297,8 @@ struct Unflattener {
       return borrowed(type).attr("_make")(tuple_of(def));
     // A dataclass: its fields are set directly, because __init__ may check what tracers cannot
     // answer.
-    const py::object result = borrowed(type).attr("__new__")(borrowed(type));
+    auto* made_type = reinterpret_cast<PyTypeObject*>(type);
+    const py::object result = owned(made_type->tp_new(made_type, py::tuple().ptr(), nullptr));
     const auto* fields = static_cast<const Fields*>(def.type().aux.get());
     auto set = [&](PyObject* name, PyObject* value) {
       if (PyObject_GenericSetAttr(result.ptr(), name, value) < 0) throw py::error_already_set();
@@ -394,10 +395,32 @@ struct Matcher {
     }
   }
 
+  bool match_dataclass(const TreeDef& def, PyObject* object) {
+    const auto* fields = static_cast<const Fields*>(def.type().aux.get());
+    protect();  // attributes may be properties
+    auto value_of = [&](const py::tuple& names, Py_ssize_t i) {
+      PyObject* value = PyObject_GetAttr(object, PyTuple_GET_ITEM(names.ptr(), i));
+      if (!value) PyErr_Clear();
+      return py::reinterpret_steal<py::object>(value);
+    };
+    for (std::size_t i = 0; i < def.children().size(); ++i) {
+      const py::object value = value_of(fields->names, Py_ssize_t(i));
+      if (!value || !match_child(def.children()[i], value.ptr())) return false;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields->static_names.ptr()); ++i) {
+      const py::object value = value_of(fields->static_names, i);
+      PyObject* wanted = PyTuple_GET_ITEM(fields->static_values.ptr(), i);
+      if (!value || !same_object(value.ptr(), wanted)) return false;
+    }
+    return true;
+  }
+
   bool match_record(const TreeDef& def, PyObject* object) {
     if (def.type().type.get() != Py_TYPE(object)) return false;
-    if (PyTuple_Check(object) && !registry().count(Py_TYPE(object)))
-      return match_items(def, object);
+    if (!registry().count(Py_TYPE(object))) {
+      if (PyTuple_Check(object)) return match_items(def, object);
+      if (def.type().same_aux == same_static_values) return match_dataclass(def, object);
+    }
     protect();
     std::vector<py::object> made;
     const TreeDef now = Flattener{made, nullptr}.visit(object);
