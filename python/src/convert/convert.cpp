@@ -475,6 +475,15 @@ void add_convert(py::module_& module) {
   float64_type = reinterpret_cast<PyTypeObject*>(py::object(numpy.attr("float64")).release().ptr());
   for (int i = 0; i < num_dtypes; ++i)
     if (DType(i) != DType::bfloat16) dtype_object(DType(i));
+  // A number of Python as an inline scalar of this dtype, which wraps what does not fit it.
+  module.def("scalar", [](py::object number, py::object dtype, bool weak) {
+    const std::optional<Array> array = from_scalar(number.ptr());
+    if (!array)
+      throw DtypeError("scalar: " + text_of(number.ptr()) + " is no number of Python",
+                       "use asarray");
+    return to_python(
+        Array::literal(cast(array->as_literal().value(), to_dtype(dtype.ptr()), weak)));
+  });
   module.def(
       "to_array",
       [](py::object object, const std::string& what) {

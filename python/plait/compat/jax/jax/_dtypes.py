@@ -55,19 +55,38 @@ def weak(x, kind=None):
     """
     if type(x) is bool:
         return _plait.to_array(x)
-    array = x if isinstance(x, _plait.Array) else _plait.to_array(x)
-    wide = _PYTHON[kind] if kind else array.dtype
+    if not isinstance(x, _plait.Array):
+        return _number(x, canonical(kind or type(x)), True)
+    wide = _PYTHON[kind] if kind else x.dtype
     narrow = wide if config.x64_enabled else _NARROW.get(wide, wide)
-    if array.dtype == narrow and array.weak_type:
-        return array
-    if isinstance(x, int) and narrow.kind == "i" and not -(2**31) <= x < 2**31:
-        return _plait.asarray(x, narrow)  # the error of a number that is too large
-    return _plait.bind("cast", array, dtype=narrow, weak=True)
+    if x.dtype == narrow and x.weak_type:
+        return x
+    return _plait.bind("cast", x, dtype=narrow, weak=True)
+
+
+def _number(x, dtype, weak=False):
+    """A number of Python as an array that is a constant in programs."""
+    if isinstance(x, int) and dtype.kind in "iu" and x and not _fits(x, dtype):
+        return _plait.asarray(x, dtype)  # the error of a number that is too large
+    return _plait.scalar(x, dtype, weak)
+
+
+@functools.lru_cache(maxsize=None)
+def _limits(dtype):
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _fits(x, dtype):
+    low, high = _limits(dtype)
+    return low <= x <= high
 
 
 def converted(x, dtype=None, copy=None):
     """x as an array of JAX's dtype for it."""
     if dtype is not None:
+        if type(x) in (int, float, bool):
+            return _number(x, canonical(dtype))
         return _plait.asarray(_plain(x), canonical(dtype), copy)
     if isinstance(x, _plait.Array):
         return x.copy() if copy else x

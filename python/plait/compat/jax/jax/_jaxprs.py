@@ -113,6 +113,16 @@ class Jaxpr:
     def out_avals(self):
         return [each.aval for each in self.outvars]
 
+    def __eq__(self, other):
+        return (
+            isinstance(other, Jaxpr)
+            and self.plait == other.plait
+            and len(self.invars) == len(other.invars)
+        )
+
+    def __hash__(self):
+        return hash(self.plait)
+
     def __repr__(self):
         return str(self.plait)
 
@@ -133,6 +143,16 @@ class ClosedJaxpr:
         return _plait.eval_jaxpr(
             self.jaxpr.plait, [_plait.to_array(arg) for arg in (*args, *self.consts)]
         )
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, ClosedJaxpr)
+            and self.jaxpr == other.jaxpr
+            and list(map(id, self.consts)) == list(map(id, other.consts))
+        )
+
+    def __hash__(self):
+        return hash(self.jaxpr)
 
     def __repr__(self):
         return str(self.jaxpr)

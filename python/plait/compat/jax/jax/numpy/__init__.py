@@ -42,6 +42,7 @@ shape, ndim, size = map(_wider.of_type, (shape, ndim, size))  # noqa: F405
 isclose = _wider.tolerant(isclose)  # noqa: F405
 allclose = _wider.tolerant(allclose)  # noqa: F405
 pad = _wider.listing(pad)  # noqa: F405
+polyval = _wider.polynomials(polyval)  # noqa: F405
 
 
 def broadcast_shapes(*shapes):
@@ -181,7 +182,7 @@ def einsum(
 ):
     """plait.numpy.einsum; a function that contracts, or a sharding, is not taken."""
     contract = options.pop("_dot_general", None)
-    if contract is not None and contract is not _lax.dot_general:
+    if contract is not None and getattr(contract, "__wrapped__", contract) is not _lax.dot_general:
         _doors.refuse(
             "jax.numpy.einsum",
             "_dot_general is another function than jax.lax.dot_general",

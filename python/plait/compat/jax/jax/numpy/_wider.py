@@ -99,3 +99,18 @@ def listing(function):
         return function(array, pad_width, *args, **options)
 
     return pad
+
+
+def polynomials(function):
+    """polyval, also of several polynomials: p has the coefficients of each along its first axis."""
+
+    @functools.wraps(function)
+    def polyval(p, x, *, unroll=16):
+        if np.ndim(p) < 2:
+            return function(p, x)
+        value = np.zeros(np.broadcast_shapes(np.shape(p)[1:], np.shape(x)), np.result_type(p, x))
+        for coefficients in p:
+            value = value * x + coefficients
+        return value
+
+    return polyval
