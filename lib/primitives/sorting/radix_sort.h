@@ -42,6 +42,19 @@ UnsignedOf<sizeof(T)> order_key(T x) {
   }
 }
 
+// The number of a key; of several, 0.0 and one NaN.
+template <class T>
+T number_of_key(UnsignedOf<sizeof(T)> key) {
+  using U = UnsignedOf<sizeof(T)>;
+  constexpr U sign = U(U(1) << (sizeof(T) * 8 - 1));
+  if constexpr (std::is_same_v<T, bool>)
+    return key != 0;
+  else if constexpr (std::is_integral_v<T>)
+    return T(std::is_unsigned_v<T> ? key : U(key ^ sign));
+  else
+    return std::bit_cast<T>(U(key & sign ? key ^ sign : ~key));
+}
+
 // An element's key and its original index.
 template <class Key>
 struct Ranked {

@@ -1,5 +1,5 @@
-// sort: elements along an axis in the order of one or several keys, by radix sort. NaN is greater
-// than every number, as in NumPy.
+// sort: elements along an axis in the order of one or several keys, in vectors where the
+// processor has wide ones, else by radix sort. NaN is greater than every number, as in NumPy.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 #include <plait/rules/autocast.h>
@@ -14,8 +14,8 @@
 #include "primitives/reduction/order.h"
 #include "primitives/scratch.h"
 #include "primitives/sorting/emit_sort.h"
+#include "primitives/sorting/sort_numbers.h"
 #include "primitives/spelling.h"
-#include "radix_sort.h"
 
 namespace plait {
 namespace {
@@ -57,6 +57,28 @@ void sort_rows(const Item* src, Item* dst, std::int64_t rows, std::int64_t n, co
   });
 }
 
+// sort_row(row, threads) of every row: of long rows one at a time, else a row is one thread's.
+template <class SortRow>
+void for_rows(std::int64_t rows, std::int64_t n, const SortRow& sort_row) {
+  if (rows < num_threads()) {
+    for (std::int64_t row = 0; row < rows; ++row) sort_row(row, Threads::all);
+    return;
+  }
+  parallel_for(rows, rows_grain(n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) sort_row(row, Threads::one);
+  });
+}
+
+template <class T>
+void sort_numbers(const T* src, T* dst, std::int64_t rows, std::int64_t n, bool descending) {
+  if constexpr (sizeof(T) >= 4)
+    if (sorts_in_vectors<T>(n))
+      return for_rows(rows, n, [&](std::int64_t row, Threads threads) {
+        sort_in_vectors(src + row * n, dst + row * n, n, descending, threads);
+      });
+  sort_rows(src, dst, rows, n, key_in<T>(descending));
+}
+
 // A key and its payload: for argsort, the index.
 template <class T, class Value>
 struct Pair {
@@ -67,6 +89,12 @@ struct Pair {
 template <class T, class Value>
 void sort_pairs(const T* keys, const Value* values, T* sorted_keys, Value* sorted_values,
                 std::int64_t rows, std::int64_t n, bool descending) {
+  if (sorts_in_vectors<T>(n))
+    return for_rows(rows, n, [&](std::int64_t row, Threads threads) {
+      const std::int64_t first = row * n;
+      sort_pairs_in_vectors(keys + first, values + first, sorted_keys + first,
+                            sorted_values + first, n, descending, threads);
+    });
   using Item = Pair<T, Value>;
   const Scratch<Item> pairs(rows * n), sorted(rows * n);
   const std::int64_t grain = 16384;
@@ -200,8 +228,8 @@ void sort_eval(std::span<const View> inputs, std::span<const View> outputs, cons
     visit_dtype(inputs[0].dtype, [&](auto element) {
       using T = decltype(element);
       if constexpr (!is_complex_v<T>)
-        sort_rows(static_cast<const T*>(sources[0].data()), targets[0].as<T>(), rows, n,
-                  key_in<T>(descending));
+        sort_numbers(static_cast<const T*>(sources[0].data()), targets[0].as<T>(), rows, n,
+                     descending);
     });
   } else if (are_pairs(inputs, num_keys)) {
     visit_dtype(inputs[0].dtype, [&](auto element) {
