@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "functions/numpy/complex.h"
+#include "functions/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -73,13 +74,16 @@ Array floor_divide_of(const Array& x, const Array& y) {
 Array numpy::floor_divide(Operand x1, Operand x2) {
   const Arrays x = promoted_numbers("floor_divide", x1, x2);
   require_dtype("floor_divide", x[0].aval(), real_numbers);
-  return floor_divide_of(x[0], x[1]);
+  return in_one_program("floor_divide", x, [](std::span<const Array> x) {
+    return Arrays{floor_divide_of(x[0], x[1])};
+  });
 }
 
 Array numpy::remainder(Operand x1, Operand x2) {
   const Arrays x = promoted_numbers("remainder", x1, x2);
   require_dtype("remainder", x[0].aval(), real_numbers);
-  return remainder_of(x[0], x[1]);
+  return in_one_program("remainder", x,
+                        [](std::span<const Array> x) { return Arrays{remainder_of(x[0], x[1])}; });
 }
 Array numpy::mod(Operand x1, Operand x2) { return remainder(x1, x2); }
 

@@ -3,6 +3,7 @@
 #include <plait/functions/numpy_analysis.h>
 
 #include "functions/functions.h"
+#include "functions/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -62,8 +63,15 @@ std::pair<Array, Array> numpy::histogram(Operand a, Operand bins,
                                          const std::optional<Arrays>& range,
                                          const OptionalArray& weights, bool density) {
   const Array edges = histogram_bin_edges(a, bins, range);
-  const BinPlaces places = bin_places(raveled(floating_only("histogram", a)), edges);
-  Array counts = counts_of(places, edges.shape(0) - 1, weights);
+  Arrays inputs{raveled(floating_only("histogram", a)), edges};
+  if (weights) inputs.push_back(*weights);
+  Array counts = in_one_program(
+      "histogram", inputs, {}, inputs[0].shape(0), [](std::span<const Array> inputs) {
+        std::optional<Array> weights;
+        if (inputs.size() > 2) weights = inputs[2];
+        const Dim size = inputs[1].shape(0) - 1;
+        return Arrays{counts_of(bin_places(inputs[0], inputs[1]), size, weights)};
+      });
   if (density) counts = divide(counts, multiply(diff(edges), sum(counts)));
   return {counts, edges};
 }

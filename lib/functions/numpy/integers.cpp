@@ -5,6 +5,7 @@
 #include <plait/transforms/transforms.h>
 
 #include "functions/functions.h"
+#include "functions/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -40,14 +41,19 @@ Array divisor_of(const Arrays& x) {
 }  // namespace
 
 Array numpy::gcd(Operand x1, Operand x2) {
-  return abs(divisor_of(positive_integers("gcd", x1, x2)));  // of -128 as int8 as well
+  return in_one_program("gcd", Arrays{x1, x2}, [](std::span<const Array> x) {
+    return Arrays{
+        abs(divisor_of(positive_integers("gcd", x[0], x[1])))};  // of -128 as int8 as well
+  });
 }
 
 Array numpy::lcm(Operand x1, Operand x2) {
-  const Arrays x = positive_integers("lcm", x1, x2);
-  const Array divisor = divisor_of(x), zero = lax::eq(divisor, constant(0, divisor));
-  return abs(
-      lax::mul(lax::div(x[0], lax::select(zero, lax::full_like(divisor, 1), divisor)), x[1]));
+  return in_one_program("lcm", Arrays{x1, x2}, [](std::span<const Array> inputs) {
+    const Arrays x = positive_integers("lcm", inputs[0], inputs[1]);
+    const Array divisor = divisor_of(x), zero = lax::eq(divisor, constant(0, divisor));
+    return Arrays{abs(
+        lax::mul(lax::div(x[0], lax::select(zero, lax::full_like(divisor, 1), divisor)), x[1]))};
+  });
 }
 
 Array numpy::bitwise_count(Operand x) {

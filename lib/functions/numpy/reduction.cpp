@@ -94,11 +94,45 @@ Array numpy::sum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims
   return combined(lax::reduce_sum, lax::add, masked, axis, keepdims, initial, "sum");
 }
 
+namespace {
+
+bool may_be_nan(const Array& x) {
+  if (Trace::current() || !x.node()->is_plain()) return true;
+  return x.ndim() == 0 ? std::isnan(x.item<double>()) : numpy::any(numpy::isnan(x)).item<bool>();
+}
+
+// Whether elements are multiplied in their order: columns of few rows are.
+bool is_in_order(const Array& x, const std::vector<int>& axes) {
+  constexpr std::int64_t few = 64;
+  const bool over_last = std::find(axes.begin(), axes.end(), x.ndim() - 1) != axes.end();
+  return !over_last && less_equal(size_of_axes(x.shape(), axes), few) == true;
+}
+
+// Positive for a zero, 0 for other finite numbers, else NaN: the sum says whether there is a zero
+// among finite numbers.
+Array zeros_of_finite(const Array& x) {
+  const Array zero = constant(0, x);
+  return lax::stop_gradient(lax::select(lax::eq(x, zero), filled(1, x), lax::mul(x, zero)));
+}
+
+}  // namespace
+
 Array numpy::prod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                   const OptionalArray& initial, const OptionalArray& where) {
   const Array x = summand(a, dtype);
   const Array masked = masked_by(x, where, [&] { return constant(1, x); }, "prod");
-  return combined(lax::reduce_prod, lax::mul, masked, axis, keepdims, initial, "prod");
+  const Array result =
+      combined(lax::reduce_prod, lax::mul, masked, axis, keepdims, initial, "prod");
+  // Parts are multiplied before others: one may overflow that would have met a zero, 0 * inf.
+  if (!is_floating(x.dtype()) || is_in_order(x, axis.of(x.ndim(), "prod")) || !may_be_nan(result))
+    return result;
+  OptionalArray first;
+  if (initial) first = zeros_of_finite(astype(*initial, x.dtype()));
+  const Array zeros =
+      combined(lax::reduce_sum, lax::add, zeros_of_finite(masked), axis, keepdims, first, "prod");
+  const Array zero = constant(0, result);
+  const Array is_zero = lax::bitwise_and(lax::ne(result, result), lax::gt(zeros, zero));
+  return lax::select(is_zero, filled(0, result), result);
 }
 
 Array numpy::max(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,

@@ -1,6 +1,8 @@
 // plait.numpy: order, quantiles, counts, interpolation.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/narrow.h>
+#include <plait/primitives/order_statistics.h>
+
 #include <bit>
 #include <cmath>
 
@@ -40,24 +42,29 @@ Array sorts_before(const Array& x, const Array& y) {
   return lax::bitwise_or(less, lax::bitwise_and(lax::eq(x, x), lax::ne(y, y)));
 }
 
-// Bisection: as many steps as the size of the sorted array has bits.
+// How many elements come before each value: bit by bit, the highest first, as many as the number
+// has that would count all.
 Array bisect(const Array& sorted, const Array& values, const std::string& side) {
   const Dim n = sorted.shape(0);
   const Shape& shape = values.shape();
-  const int steps = n.is_constant() ? std::bit_width(std::uint64_t(n.constant())) : 31;
-  Array low = lax::full(shape, 0, default_int()),
-        high = plait::broadcast_to(number_of(n, default_int()), shape);
-  const Array one = Array::literal(1, default_int());
-  for (int step = 0; step < steps; ++step) {
-    const Array middle = lax::shift_right_logical(lax::add(low, high), one);
-    const Array value = numpy::take(sorted, middle, 0, "clip");
-    Array goes_right = side == "left" ? sorts_before(value, values)
-                                      : lax::bitwise_not(sorts_before(values, value));
-    const Array active = lax::lt(low, high);
-    low = lax::select(lax::bitwise_and(active, goes_right), lax::add(middle, one), low);
-    high = lax::select(lax::bitwise_and(active, lax::bitwise_not(goes_right)), middle, high);
+  const int bits = n.is_constant() ? std::bit_width(std::uint64_t(n.constant())) : 31;
+  const auto mode =
+      n.is_constant() ? lax::GatherScatterMode::promise : lax::GatherScatterMode::clip;
+  Shape rows = shape;
+  rows.push_back(1);
+  Array count = lax::full(shape, 0, default_int());
+  const Array all = plait::broadcast_to(number_of(n, default_int()), shape),
+              one = constant(1, count);
+  for (int bit = bits; bit-- > 0;) {
+    const Array more = lax::add(count, constant(double(std::int64_t{1} << bit), count));
+    const Array last = lax::sub(lax::min(more, all), one);
+    const Array value =
+        lax::gather(sorted, lax::reshape(last, rows), {{0}, {0}, 0}, {1}, mode, std::nullopt);
+    const Array comes_before = side == "left" ? sorts_before(value, values)
+                                              : lax::bitwise_not(sorts_before(values, value));
+    count = lax::select(lax::bitwise_and(comes_before, lax::le(more, all)), more, count);
   }
-  return low;
+  return count;
 }
 }  // namespace
 
@@ -90,31 +97,53 @@ Array numpy::digitize(Operand x, Operand bins, bool right) {
   return lax::select(falls, falling, rising);
 }
 
+namespace {
+Array interpolated(const Array& x, const Array& xp, const Array& fp,
+                   const std::optional<Array>& left, const std::optional<Array>& right) {
+  Arrays points{x, xp};
+  promote_dtypes(points, "interp");
+  for (Array& array : points) array = floating_only("interp", array);
+  const Array &at = points[0], &grid = points[1], values = to_inexact(fp);
+  const Dim n = xp.shape(0);
+  const Array last = number_of(n - 1, default_int()),
+              place = numpy::searchsorted(grid, at, "right");
+  const Array upper = lax::min(lax::max(place, Array::literal(1, default_int())), last);
+  const Array lower =
+      lax::max(lax::sub(upper, Array::literal(1, default_int())), Array::literal(0, default_int()));
+  auto pick = [&](const Array& from, const Array& index) {
+    return numpy::take(from, index, 0, "clip");
+  };
+  const Array x0 = pick(grid, lower), dx = lax::sub(pick(grid, upper), x0),
+              f0 = pick(values, lower);
+  const Array df = numpy::subtract(pick(values, upper), f0), flat = lax::eq(dx, constant(0, dx));
+  const Array t = lax::div(lax::sub(at, x0), lax::select(flat, filled(1, dx), dx));
+  Array result = numpy::where(flat, f0, numpy::add(f0, numpy::multiply(t, df)));
+  const Array first = lax::index_in_dim(grid, 0, 0, false),
+              end = lax::index_in_dim(grid, -1, 0, false);
+  result = numpy::where(numpy::less(at, first),
+                        left ? *left : lax::index_in_dim(values, 0, 0, false), result);
+  return numpy::where(numpy::greater(at, end),
+                      right ? *right : lax::index_in_dim(values, -1, 0, false), result);
+}
+}  // namespace
+
 Array numpy::interp(Operand x, Operand xp, Operand fp, const OptionalArray& left,
                     const OptionalArray& right) {
   if (xp.ndim() != 1 || !(xp.shape() == fp.shape()) || xp.shape(0) == Dim(0))
     throw ShapeError("interp: points of shapes (" + xp.shape().to_string() + ") and (" +
                          fp.shape().to_string() + ")",
                      "give two vectors of equal size, of at least one element");
-  Arrays points{x, xp};
-  promote_dtypes(points, "interp");
-  for (Array& array : points) array = floating_only("interp", array);
-  const Array &at = points[0], &grid = points[1], values = to_inexact(fp);
-  const Dim n = xp.shape(0);
-  const Array last = number_of(n - 1, default_int()), place = searchsorted(grid, at, "right");
-  const Array upper = lax::min(lax::max(place, Array::literal(1, default_int())), last);
-  const Array lower =
-      lax::max(lax::sub(upper, Array::literal(1, default_int())), Array::literal(0, default_int()));
-  auto pick = [&](const Array& from, const Array& index) { return take(from, index, 0, "clip"); };
-  const Array x0 = pick(grid, lower), dx = lax::sub(pick(grid, upper), x0),
-              f0 = pick(values, lower);
-  const Array df = subtract(pick(values, upper), f0), flat = lax::eq(dx, constant(0, dx));
-  const Array t = lax::div(lax::sub(at, x0), lax::select(flat, filled(1, dx), dx));
-  Array result = where(flat, f0, add(f0, multiply(t, df)));
-  const Array first = lax::index_in_dim(grid, 0, 0, false),
-              end = lax::index_in_dim(grid, -1, 0, false);
-  result = where(less(at, first), left ? *left : lax::index_in_dim(values, 0, 0, false), result);
-  return where(greater(at, end), right ? *right : lax::index_in_dim(values, -1, 0, false), result);
+  Arrays inputs{x, xp, fp};
+  if (left) inputs.push_back(*left);
+  if (right) inputs.push_back(*right);
+  const Params attributes{{"left", left.has_value()}, {"right", right.has_value()}};
+  return in_one_program("interp", inputs, attributes, x.shape().num_elements(),
+                        [has_left = left.has_value()](std::span<const Array> inputs) {
+                          OptionalArray left, right;
+                          if (has_left) left = inputs[3];
+                          if (inputs.size() > std::size_t(has_left ? 4 : 3)) right = inputs.back();
+                          return Arrays{interpolated(inputs[0], inputs[1], inputs[2], left, right)};
+                        });
 }
 
 // --- Quantiles -----------------------------------------------------------------------------------
@@ -123,8 +152,8 @@ namespace {
 
 enum class NanRows { propagate, ignore };
 
-// The reduced axes flattened to the last one, and sorted.
-Array sorted_rows(const Array& a, const std::vector<int>& axes) {
+// The reduced axes flattened to the last one.
+Array rows_over(const Array& a, const std::vector<int>& axes) {
   std::vector<int> order;
   Shape shape;
   for (int i = 0; i < a.ndim(); ++i)
@@ -132,7 +161,73 @@ Array sorted_rows(const Array& a, const std::vector<int>& axes) {
       order.push_back(i), shape.push_back(a.shape(i));
   order.insert(order.end(), axes.begin(), axes.end());
   shape.push_back(size_of_axes(a.shape(), axes));
-  return lax::sort(lax::reshape(lax::transpose(a, order), shape), shape.rank() - 1);
+  return lax::reshape(lax::transpose(a, order), shape);
+}
+
+// The elements of rows that lie at some places after sorting. Where all places are known, they are
+// selected, else rows are sorted.
+class SortedRows {
+ public:
+  using Places = std::vector<std::int64_t>;
+  // known: the places below and above each of several quantiles.
+  struct Known {
+    Places below, above;
+  };
+  SortedRows(const Array& rows, const std::optional<Known>& known)
+      : known_(known.has_value()), axis_(rows.ndim() - 1), size_(rows.shape(axis_)) {
+    if (known_) {
+      places_ = known->below;
+      places_.insert(places_.end(), known->above.begin(), known->above.end());
+      places_.push_back(size_.constant() - 1);
+      std::ranges::sort(places_);
+      places_.erase(std::unique(places_.begin(), places_.end()), places_.end());
+    }
+    values_ = known_ ? lax::order_statistics(rows, places_, axis_) : lax::sort(rows, axis_);
+  }
+  Array at(const Array& index, const Places* places) const {
+    if (!known_)
+      return numpy::take_along_axis(values_, astype(index, default_int()), axis_, "clip");
+    Arrays parts;
+    for (const std::int64_t place : *places) parts.push_back(value(place));
+    return parts.size() == 1 ? parts[0] : lax::concatenate(parts, axis_);
+  }
+  Array last() const {
+    return known_ ? value(size_.constant() - 1) : part(values_, axis_, size_ - 1, size_);
+  }
+
+ private:
+  Array value(std::int64_t place) const {
+    const std::int64_t index = std::ranges::lower_bound(places_, place) - places_.begin();
+    return part(values_, axis_, index, index + 1);
+  }
+
+  bool known_;
+  int axis_;
+  Dim size_;
+  Places places_;
+  Array values_;
+};
+
+// Quantiles are parts of one, or of a hundred.
+enum class PartsOf { one, hundred };
+
+// Where the quantiles of n elements lie, if they are known and few. What a trace reads may be
+// another array in the next call, unless it is a literal.
+std::optional<SortedRows::Known> known_places(const Array& q, PartsOf parts_of, const Dim& n) {
+  constexpr std::int64_t few = 32;
+  if (Trace::current() && !q.as_literal()) return std::nullopt;
+  const std::optional<Buffer> buffer = q.known_buffer();
+  if (!buffer || !n.is_constant() || buffer->view().size() == 0 || buffer->view().size() > few)
+    return std::nullopt;
+  SortedRows::Known known;
+  const auto highest = double(n.constant() - 1);
+  for (const double part : Array(*buffer).to_vector<double>()) {
+    const double place = (parts_of == PartsOf::one ? part : part / 100) * highest;
+    if (!(place >= 0 && place <= highest)) return std::nullopt;
+    known.below.push_back(std::int64_t(std::floor(place)));
+    known.above.push_back(std::int64_t(std::ceil(place)));
+  }
+  return known;
 }
 
 // Hyndman and Fan, 1996: the part q lies at n q + alpha + q (1 - alpha - beta) - 1, counted from 0.
@@ -169,25 +264,32 @@ std::optional<Array> place_by_method(const std::string& method, const Array& q,
   return std::nullopt;
 }
 
-Array quantiles(std::string_view function, const Array& a, const Array& q, const Axes& axis,
-                const std::string& method, bool keepdims, NanRows nan_rows) {
+Array quantiles(std::string_view function, const Array& a, const Array& q, PartsOf parts_of,
+                const Axes& axis, const std::string& method, bool keepdims, NanRows nan_rows) {
   const Array x = floating_only(function, a);
   const std::vector<int> axes = axis.of(x.ndim(), function);
-  const Array rows = sorted_rows(x, axes);
+  const Array rows = rows_over(x, axes);
   const int last = rows.ndim() - 1;
   const Dim n = rows.shape(last);
   if (n == Dim(0))
     throw ValueError(std::string(function) + ": of no elements", "give at least one");
   // Positions among the sorted elements, in float64: [..., q].
-  const Array wanted = raveled(astype(q, DType::float64));
+  Array wanted = raveled(astype(q, DType::float64));
+  if (parts_of == PartsOf::hundred) wanted = lax::div(wanted, constant(100, wanted));
   Shape spread(rows.shape().begin(), rows.shape().end() - 1);
   spread.push_back(wanted.shape(0));
   Array highest = number_of(n - 1, DType::float64);
+  const bool may_select =
+      nan_rows == NanRows::propagate &&
+      (method == "linear" || method == "lower" || method == "higher" || method == "midpoint");
+  const std::optional<SortedRows::Known> known =
+      may_select ? known_places(q, parts_of, n) : std::nullopt;
+  const SortedRows sorted(rows, known);
   if (nan_rows == NanRows::ignore) {
     const Array count =
         lax::reduce_sum(astype(lax::eq(rows, rows), default_int()), std::vector<int>{last});
-    const Array top =
-        lax::max(lax::sub(count, Array::literal(1, default_int())), Array::literal(0, default_int()));
+    const Array top = lax::max(lax::sub(count, Array::literal(1, default_int())),
+                               Array::literal(0, default_int()));
     std::vector<int> leading;
     for (int i = 0; i < last; ++i) leading.push_back(i);
     highest = lax::broadcast_in_dim(astype(top, DType::float64), spread, leading);
@@ -195,18 +297,17 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
   const Array parts = plait::broadcast_to(wanted, spread);
   const std::optional<Array> by_method = place_by_method(method, parts, highest);
   const Array place = by_method ? *by_method : lax::mul(parts, highest);
-  auto at = [&](const Array& index) {
-    return numpy::take_along_axis(rows, astype(index, default_int()), last, "clip");
-  };
+  auto below_place = [&] { return sorted.at(lax::floor(place), known ? &known->below : nullptr); };
+  auto above_place = [&] { return sorted.at(lax::ceil(place), known ? &known->above : nullptr); };
   Array result;
   if (method == "lower")
-    result = at(lax::floor(place));
+    result = below_place();
   else if (method == "higher")
-    result = at(lax::ceil(place));
+    result = above_place();
   else if (method == "nearest")
-    result = at(lax::round(place));
+    result = sorted.at(lax::round(place), nullptr);
   else if (by_method || method == "linear" || method == "midpoint") {
-    const Array below = at(lax::floor(place)), above = at(lax::ceil(place));
+    const Array below = below_place(), above = above_place();
     const Array t = lax::sub(place, lax::floor(place));
     const Array whole = lax::eq(t, constant(0, t));
     const Array weight =
@@ -222,7 +323,7 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
                      "'hazen', 'weibull', 'median_unbiased' or 'normal_unbiased'");
   }
   if (nan_rows == NanRows::propagate) {  // NaN sorts last
-    const Array end = plait::broadcast_to(part(rows, last, n - 1, n), spread);
+    const Array end = plait::broadcast_to(sorted.last(), spread);
     result = lax::select(lax::ne(end, end), end, result);
   }
   // The axes of q first, then the remaining ones, or all with size 1.
@@ -238,34 +339,31 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
   return lax::reshape(result, shape);
 }
 
-Array from_percent(const Array& q) {
-  const Array x = astype(q, DType::float64);
-  return lax::div(x, constant(100, x));
-}
-
 }  // namespace
 
 Array numpy::quantile(Operand a, Operand q, const Axes& axis, const std::string& method,
                       bool keepdims) {
-  return quantiles("quantile", a, q, axis, method, keepdims, NanRows::propagate);
+  return quantiles("quantile", a, q, PartsOf::one, axis, method, keepdims, NanRows::propagate);
 }
 Array numpy::percentile(Operand a, Operand q, const Axes& axis, const std::string& method,
                         bool keepdims) {
-  return quantiles("percentile", a, from_percent(q), axis, method, keepdims, NanRows::propagate);
+  return quantiles("percentile", a, q, PartsOf::hundred, axis, method, keepdims,
+                   NanRows::propagate);
 }
 Array numpy::median(Operand a, const Axes& axis, bool keepdims) {
-  return quantiles("median", a, 0.5, axis, "linear", keepdims, NanRows::propagate);
+  return quantiles("median", a, 0.5, PartsOf::one, axis, "linear", keepdims, NanRows::propagate);
 }
 Array numpy::nanquantile(Operand a, Operand q, const Axes& axis, const std::string& method,
                          bool keepdims) {
-  return quantiles("nanquantile", a, q, axis, method, keepdims, NanRows::ignore);
+  return quantiles("nanquantile", a, q, PartsOf::one, axis, method, keepdims, NanRows::ignore);
 }
 Array numpy::nanpercentile(Operand a, Operand q, const Axes& axis, const std::string& method,
                            bool keepdims) {
-  return quantiles("nanpercentile", a, from_percent(q), axis, method, keepdims, NanRows::ignore);
+  return quantiles("nanpercentile", a, q, PartsOf::hundred, axis, method, keepdims,
+                   NanRows::ignore);
 }
 Array numpy::nanmedian(Operand a, const Axes& axis, bool keepdims) {
-  return quantiles("nanmedian", a, 0.5, axis, "linear", keepdims, NanRows::ignore);
+  return quantiles("nanmedian", a, 0.5, PartsOf::one, axis, "linear", keepdims, NanRows::ignore);
 }
 
 // --- Counts --------------------------------------------------------------------------------------

@@ -87,6 +87,30 @@ Array view_of(const Array& operand, const Plan& plan) {
                operand.aval().weak);
 }
 
+// The same for integers alone, which need no plan; nothing where one is out of bounds.
+std::optional<Array> view_at(const Array& operand, const Subscripts& subscripts) {
+  const Shape& shape = operand.shape();
+  if (int(subscripts.size()) > shape.rank()) return std::nullopt;
+  const Buffer& buffer = static_cast<const ConcreteNode*>(operand.node())->buffer;
+  std::int64_t offset = 0;
+  int axis = 0;
+  for (const Subscript& subscript : subscripts) {
+    const Dim* const given = std::get_if<Dim>(&subscript);
+    if (!given || !given->is_constant()) return std::nullopt;
+    const std::int64_t size = shape[axis].constant(), index = given->constant(),
+                       place = index < 0 ? index + size : index;
+    if (place < 0 || place >= size) return std::nullopt;
+    offset += place * buffer.strides()[axis++];
+  }
+  Sizes64 sizes, strides;
+  for (; axis < shape.rank(); ++axis) {
+    sizes.push_back(shape[axis].constant());
+    strides.push_back(buffer.strides()[axis]);
+  }
+  return Array(buffer.view_as(sizes, strides, offset * size_of(operand.dtype())),
+               operand.aval().weak);
+}
+
 Array count_from_start(const Array& index, Dim size) {
   DType dtype = is_unsigned_integer(index.dtype()) ? DType::int64 : index_dtype(index);
   if (size_of(dtype) < 4) dtype = DType::int32;
@@ -251,6 +275,8 @@ Array fit_values(const Array& values, const Shape& shape, const Array& operand) 
 }  // namespace
 
 Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOptions& options) {
+  if (operand.node()->is_plain() && !Trace::current())
+    if (std::optional<Array> view = view_at(operand, subscripts)) return *std::move(view);
   if (std::any_of(subscripts.begin(), subscripts.end(), is_scalar_mask)) {
     Subscripts lifted = subscripts;
     lift_scalar_mask(operand, lifted);
