@@ -1,4 +1,5 @@
 """The scoreboard of plait: `./dev bench [NAME…]` runs the rows whose names contain one of the words.
+`./dev bench numpy` runs another one, of every function of plait.numpy (its own --help).
 
   --list            names what there is
   --quick           fewer repeats
@@ -110,6 +111,10 @@ def finish(result, options, contest, rates, chosen):
 
 
 def main(words):
+    if words[:1] == ["numpy"]:
+        import namespace  # it chooses how plait runs
+
+        return namespace.main(words[1:])
     options = arguments(words)
     every = rows.all_rows()
     chosen = [

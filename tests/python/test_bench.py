@@ -1,10 +1,13 @@
 """The scoreboard's own workings, with rows made up for it: checks, turns, targets, limits, reports."""
 
 import math
+import re
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
+import plait.numpy as pnp
 import pytest
 
 BENCH = Path(__file__).parent.parent / "bench"
@@ -241,3 +244,25 @@ def test_every_row_is_whole():
     named = {row.name for row in every}
     wanted = rows.Figures(rows=dict.fromkeys(named, 1.0), peers={"numpy": 1.0, "jax": 1.0}, limit=1)
     assert all(row.reach.allowed(wanted) for row in every if row.reach is not rows.NOTHING)
+
+
+def test_the_calls_of_the_namespace_name_every_function_and_give_numpys_results():
+    import namespace
+    import namespace_cases
+
+    text = " ".join(namespace_cases.CASES)
+    for module, prefix in ((pnp, "np."), (pnp.linalg, "np.linalg."), (pnp.fft, "np.fft.")):
+        for name in dir(module):
+            value = getattr(module, name)
+            if name.startswith("_") or isinstance(value, type) or not callable(value):
+                continue
+            is_named = re.search(rf"{re.escape(prefix + name)}\b", text)
+            assert is_named or name in namespace_cases.UNTIMED, prefix + name
+    values, libraries = namespace_cases.inputs(1000), namespace.Libraries(["eager"])
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in namespace_cases.CASES:
+            function = namespace_cases.function_of(case)
+            chosen = [values[letter] for letter in namespace_cases.letters(case)]
+            result = libraries.eager(function, chosen)()
+            assert not namespace.differs(case, result, function(np, *chosen)), case
