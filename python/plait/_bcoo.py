@@ -5,8 +5,9 @@ SPDX-License-Identifier: Apache-2.0
 
 import types
 
-from plait import _plait
+from plait import _derivatives, _plait, tree
 from plait import numpy as pnp
+from plait._functions import check_argnums, check_callable, is_single
 from plait.tree import GetAttrKey, register_pytree_with_keys
 
 _sparse = types.SimpleNamespace(**_plait.catalogue("sparse"))
@@ -17,7 +18,7 @@ class BCOO:
 
     BCOO((data, indices), shape=shape) with data [nse, *dense] and indices [nse, number of sparse axes]; an index
     outside of the shape is padding. Products with arrays are @, elementwise ones *, and A + B is that of BCOOs; todense
-    gives an array. The gradient with respect to a BCOO is a BCOO of the gradient of its data: grad(f, allow_int=True).
+    gives an array. sparse.grad gives the gradient with respect to a BCOO as a BCOO.
     """
 
     # NumPy's operators leave the work to those below.
@@ -154,3 +155,56 @@ register_pytree_with_keys(
 )
 for _name in "bcoo_fromdense bcoo_transpose bcoo_reduce_sum bcoo_sum_duplicates bcoo_multiply_dense bcoo_add eye".split():
     _plait.name_results(getattr(_sparse, _name), BCOO)
+
+
+def _is_sparse(leaf):
+    return isinstance(leaf, BCOO)
+
+
+def _of_data(pytree):
+    """The tree with the data of each BCOO in its place."""
+    return tree.map(
+        lambda leaf: leaf.data if _is_sparse(leaf) else leaf, pytree, is_leaf=_is_sparse
+    )
+
+
+def _with_data(like, data):
+    """The tree whose BCOOs have the indices of those of like, and other data."""
+
+    def made(leaf, new):
+        return BCOO._make((new, leaf.indices, leaf.shape)) if _is_sparse(leaf) else new
+
+    return tree.map(made, like, data, is_leaf=_is_sparse)
+
+
+def value_and_grad(fun, argnums=0, has_aux=False):
+    """plait.value_and_grad where the gradient with respect to a BCOO is one with the same indices."""
+    check_callable("sparse.value_and_grad", fun)
+
+    def function(*args, **kwargs):
+        numbers = check_argnums("sparse.value_and_grad", fun, argnums, args)
+        chosen = [args[number] for number in numbers]
+
+        def on_data(*data):
+            whole = list(args)
+            for number, arg, new in zip(numbers, chosen, data):
+                whole[number] = _with_data(arg, new)
+            return fun(*whole, **kwargs)
+
+        of_all = _derivatives.value_and_grad(on_data, tuple(range(len(numbers))), has_aux)
+        value, slopes = of_all(*map(_of_data, chosen))
+        slopes = tuple(_with_data(arg, slope) for arg, slope in zip(chosen, slopes))
+        return value, slopes[0] if is_single(argnums) else slopes
+
+    return function
+
+
+def grad(fun, argnums=0, has_aux=False):
+    """plait.grad where the gradient with respect to a BCOO is one with the same indices."""
+    both = value_and_grad(fun, argnums, has_aux)
+
+    def function(*args, **kwargs):
+        value, slopes = both(*args, **kwargs)
+        return (slopes, value[1]) if has_aux else slopes
+
+    return function

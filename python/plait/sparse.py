@@ -13,8 +13,10 @@ SPDX-License-Identifier: Apache-2.0
 
 from plait import _names
 from plait._bcoo import BCOO as BCOO
+from plait._bcoo import grad as grad
+from plait._bcoo import value_and_grad as value_and_grad
 from plait._plait import catalogue as _catalogue
 
 globals().update(_catalogue("sparse"))
 __getattr__ = _names.missing(__name__, globals())
-__all__ = sorted([*_catalogue("sparse"), "BCOO"])
+__all__ = sorted([*_catalogue("sparse"), "BCOO", "grad", "value_and_grad"])

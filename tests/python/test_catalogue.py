@@ -233,6 +233,7 @@ PYTHON_ONLY = {
     "nn.initializers": "factories, which return functions, of the catalogue's functions",
     **{f"nn.{name}": "takes trees of Python" for name in
        "combine load_weights partition save_weights tree_at".split()},
+    "sparse.grad": "takes a Python function", "sparse.value_and_grad": "takes a Python function",
     **{f"nn.Conv{n}d": "nn.Conv, a class of Python" for n in (1, 2, 3)},
 }  # fmt: skip
 

@@ -104,6 +104,17 @@ def test_gradients_with_respect_to_data_and_to_the_dense_factor():
     check(by_x, DENSE.T @ outer)
     whole = grad(lambda a: pnp.sum(weights * (a @ x) ** 2), allow_int=True)(A)
     check(whole.data, (outer @ x.T)[rows, columns])
+    (value, aux), (slope, by_x) = jit(
+        sparse.value_and_grad(
+            lambda a, x: (pnp.sum(weights * (a["m"] @ x) ** 2), 3), (0, 1), has_aux=True
+        )
+    )({"m": A}, x)
+    np.testing.assert_allclose(float(value), float(loss(A.data, x)))
+    check(slope["m"], np.where(DENSE != 0, outer @ x.T, 0))
+    check(
+        sparse.grad(lambda a: pnp.sum(weights * (a @ x) ** 2))(A),
+        np.where(DENSE != 0, outer @ x.T, 0),
+    )
     of_dense = grad(lambda d: pnp.sum(weights * (sparse.bcoo_fromdense(d, A.nse) @ x) ** 2))(DENSE)
     check(of_dense, (outer @ x.T) * (DENSE != 0))
     assert plait.grad_check(lambda d: loss(d, x), (A.data,)) is None
