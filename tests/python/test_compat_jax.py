@@ -87,7 +87,11 @@ IDIOMS = {
     "weak_number": ("half = jnp.ones(1, jnp.bfloat16)", "[(jnp.asarray(1.5) * half).dtype.name, (half * 0.9 ** jnp.arange(1)).dtype.name, jax.jit(lambda a, v: a * v)(1.5, half).dtype.name, jnp.sqrt(2.0).dtype.name, jnp.where(True, 1.0, 2.0).weak_type]", ["bfloat16", "bfloat16", "bfloat16", "float32", True]),
     "weak_grad": ("", "[jax.grad(lambda v: v**3 * jnp.asarray(2.0))(2.0), jax.grad(jax.grad(jnp.cosh))(jnp.asarray(0.0)).dtype.name]", [24.0, "float32"]),
     "unmapped": ("", "jax.vmap(lambda a, how, n: a.reshape(n, 1) if how == 'tall' else a, (0, None, None))(x, 'tall', 3)", x[:, :, None]),
+    "pmap_static": ("", "jax.pmap(lambda v, n: v * n, static_broadcasted_argnums=1)(x[:1], 3)", 3 * x[:1]),
     "pmap_of_one": ("", "jax.pmap(lambda v: v + jax.lax.psum(v, 'i'), 'i')(x[:1])", 2 * x[:1]),
+    "shard_map": ("from jax.sharding import PartitionSpec as P; mesh = jax.make_mesh((1, 1), ('i', 'j')); f = jax.shard_map(lambda v, w: (jax.lax.psum(v * w['a'], ('i', 'j')), jax.lax.axis_index('j') + jax.lax.all_gather(v, 'i', tiled=True)), mesh=mesh, in_specs=(P('i', 'j'), {'a': P()}), out_specs=(P(), P('i')))", "[f(x, {'a': 2.0}), jax.grad(lambda v: jnp.sum(f(v, {'a': v[0, 2]})[0]))(x)]", [[2 * x, x], [[2.0, 2.0, 17.0], [2.0, 2.0, 2.0]]]),
+    "sharded_step": ("from jax.sharding import NamedSharding, PartitionSpec as P; mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ('data',)); at = NamedSharding(mesh, P('data', None)); y = jax.device_put(x, at); f = jax.jit(lambda v: jax.lax.with_sharding_constraint(v * 2, at), in_shardings=at)\nwith jax.set_mesh(mesh): z = jax.shard_map(lambda v: v + jax.lax.axis_size('data'), in_specs=P('data'), out_specs=P('data'))(x)", "[f(y), z, jax.make_array_from_callback((2, 3), at, lambda i: x[i]), at.shard_shape((2, 3)), len(y.addressable_shards), jax.sharding.get_mesh().empty]", [2 * x, x + 1, x, [2, 3], 1, True]),
+    "specs": ("from jax.sharding import PartitionSpec as P; mesh = jax.make_mesh((1,), ('i',)); y = []\nfor spec in (P('k'), P(None, None, 'i')):\n  try: jax.shard_map(lambda v: v, mesh=mesh, in_specs=spec, out_specs=P())(x)\n  except ValueError as error: y.append(str(error))\ntry: jax.shard_map(lambda v: v, in_specs=P(), out_specs=P())(x)\nexcept ValueError as error: y.append(str(error))", "['refers to' in y[0], 'too long' in y[1], 'context mesh' in y[2], repr(P('i', None))]", [True, True, True, "P('i', None)"]),
     "fori_float": ("", "jax.lax.fori_loop(0.0, 2.5, lambda i, v: v + i, 1.0)", 4.0),
     "complex_order": ("y = jnp.array([1 + 2j, 3 - 1j, 3 + 1j])", "[complex(jnp.max(y)) == 3 + 1j, complex(jnp.minimum(y, 1 + 1j)[0]) == 1 + 1j]", [True, True]),
     "jaxpr": ("y = jax.make_jaxpr(lambda v: jnp.sin(v) * 2.0)(x[0])", "[y.eqns[0].primitive.name, y.jaxpr.invars[0].aval.shape, y.jaxpr.outvars[0] is y.eqns[-1].outvars[0], y.eqns[-1].invars[1].val, *jax.core.eval_jaxpr(y.jaxpr, y.consts, x[0])]", ["sin", [3], True, 2.0, 2 * np.sin(x[0])]),
@@ -108,7 +112,7 @@ REFUSED = {
     "stablehlo": ("jax.export.export(lambda v: v)", "StableHLO"),
     "pallas": ("jax.experimental.pallas.pallas_call(1)", "Pallas"),
     "mlir": ("jax.interpreters.mlir.ir_constant(1)", "MLIR"),
-    "shard_map": ("jax.shard_map(lambda v: v)", "one device"),
+    "mesh": ("jax.sharding.Mesh(np.array(jax.devices() * 2), 'i')", "run on one"),
     "nan_checks": ("jax.config.update('jax_debug_nans', True)", "first_nan"),
 }
 

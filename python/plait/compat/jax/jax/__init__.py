@@ -109,19 +109,24 @@ from jax import (  # noqa: E402
 )
 from jax.custom_derivatives import custom_gradient, custom_jvp, custom_vjp  # noqa: E402
 from jax.dtypes import float0  # noqa: E402
-from jax.sharding import NamedSharding, PartitionSpec as P, make_mesh, reshard, set_mesh  # noqa: E402
+from jax._shard_map import shard_map, smap  # noqa: E402
+from jax.sharding import (  # noqa: E402
+    NamedSharding,
+    PartitionSpec as P,
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+    make_mesh,
+    reshard,
+    set_mesh,
+)
 
 disable_jit = _plait_package.disable_jit
 default_device = _plait_package.default_device
 
-shard_map = _doors.refused("jax.shard_map", "programs of plait's drop-in run on one device")
-smap = _doors.refused("jax.smap", "programs of plait's drop-in run on one device")
 new_ref = _doors.refused("jax.new_ref", "mutable references are not in plait's drop-in")
 empty_ref = _doors.refused("jax.empty_ref", "mutable references are not in plait's drop-in")
 freeze = _doors.refused("jax.freeze", "mutable references are not in plait's drop-in")
-make_array_from_callback = _doors.refused(
-    "jax.make_array_from_callback", "arrays of several devices"
-)
 
 
 class Ref:

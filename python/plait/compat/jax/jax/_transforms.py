@@ -130,8 +130,9 @@ def pmap(
     def call(*args, **kwargs):
         axes = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(args)
         for i, (arg, axis) in enumerate(zip(args, axes)):
-            sizes = {np.shape(leaf)[axis] for leaf in flatten(arg)[0]} if axis == 0 else set()
-            if i not in numbers and sizes - {1}:
+            mapped = isinstance(axis, int) and i not in numbers
+            sizes = {np.shape(leaf)[axis] for leaf in flatten(arg)[0]} if mapped else set()
+            if sizes - {1}:
                 _plait.fail(
                     "ValueError",
                     f"jax.pmap: compiling computation `{_name(fun)}` that requires {max(sizes)} logical devices, but "

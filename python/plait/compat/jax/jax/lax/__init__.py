@@ -113,6 +113,16 @@ def with_sharding_constraint(x, shardings):
     return x
 
 
+def pcast(x, axis_name, *, to):
+    """x, a tree: whether values vary over an axis of one device makes no difference."""
+    return x
+
+
+def pvary(x, axis_name):
+    """x, a tree, as pcast gives it."""
+    return x
+
+
 def platform_dependent(*args, default=None, **per_platform):
     """The function for this platform, applied."""
     from jax._arrays import default_backend
