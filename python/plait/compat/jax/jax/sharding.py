@@ -18,10 +18,19 @@ from plait._functions import wraps
 from jax._doors import lacking, refuse
 
 
+class _Unconstrained(enum.Enum):
+    """What a partition spec says of an axis that may be partitioned in any way: no name of an axis."""
+
+    UNCONSTRAINED = enum.auto()
+
+    def __repr__(self):
+        return self.name
+
+
 class PartitionSpec:
     """Names of mesh axes for the axes of an array."""
 
-    UNCONSTRAINED = "UNCONSTRAINED"
+    UNCONSTRAINED = _Unconstrained.UNCONSTRAINED
 
     def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
         self._partitions = partitions

@@ -47,11 +47,14 @@ def _varying(jaxpr, count):
 
 def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
     """(jaxpr, what is known of the outputs, captured arrays) of fun, a WrappedFun, for inputs that are not known."""
-    avals = [aval for aval, _ in pvals]
+    avals = [aval for aval, _ in pvals if aval is not None]
     others = []
 
     def flat(leaves):
-        results = fun.call_wrapped(*leaves)
+        leaves = iter(leaves)
+        results = fun.call_wrapped(
+            *(const if aval is None else next(leaves) for aval, const in pvals)
+        )
         others[:] = [None if _plait.is_array_like(result) else result for result in results]
         return [_plait.to_array(result) for result in results if _plait.is_array_like(result)]
 
