@@ -62,6 +62,15 @@ Dim size_from_data(const Array& count, Dim bound, std::string_view function) {
   throw TracerError(problem + "are not known while the function is traced", how_to_fix);
 }
 
+std::int64_t known_size(const Array& count, std::string_view function, const std::string& fix) {
+  if (!count.known_buffer())
+    throw TracerError(std::string(function) +
+                          ": the size of the result depends on values, which are not known while "
+                          "the function is traced, and nothing bounds it",
+                      fix);
+  return count.item<std::int64_t>();
+}
+
 Dim DataSizes::size_of(const Array& count, Dim bound) {
   const auto program_of = [&](const Array& array) {
     return trace_.close(std::span(&array, 1)).jaxpr;

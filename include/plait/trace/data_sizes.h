@@ -20,6 +20,10 @@ namespace plait {
 // examples of a batch differ in the size.
 Dim size_from_data(const Array& count, Dim bound, std::string_view function);
 
+// The number that count says, where nothing bounds the size. TracerError with this fix where its
+// value is not known.
+std::int64_t known_size(const Array& count, std::string_view function, const std::string& fix);
+
 // Whether a size was asked for on this thread, since this was last asked, of which the examples of
 // this trace have different values. vmap then traces its function first.
 bool sizes_differed(const Trace& trace);

@@ -1,6 +1,7 @@
 // plait.numpy: shapes, axes, joining and splitting. Sizes may be named wherever their arithmetic
 // decides.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/trace/data_sizes.h>
 #include <plait/trace/multiples.h>
 
 #include "functions/functions.h"
@@ -345,7 +346,11 @@ Array repeat_each(const Array& x, const Array& counts, int dim, std::optional<Di
   if (each.known_buffer() && numpy::any(lax::lt(each, numpy::zeros_like(each))).item<bool>())
     throw ValueError("repeat: a count is negative", "give counts >= 0");
   const Array ends = lax::cumsum(each, 0);
-  if (!total) total = x.shape(dim) == Dim(0) ? Dim(0) : Dim(numpy::max(ends).item<std::int64_t>());
+  if (!total)
+    total =
+        x.shape(dim) == Dim(0)
+            ? Dim(0)
+            : Dim(known_size(numpy::max(ends), "repeat", "say how many with total_repeat_length="));
   const Array source = numpy::searchsorted(ends, counting(*total), "right");
   return numpy::take(x, source, dim, "clip");
 }

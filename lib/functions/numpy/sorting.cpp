@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/narrow.h>
 #include <plait/primitives/order_statistics.h>
+#include <plait/trace/data_sizes.h>
 
 #include <bit>
 #include <cmath>
@@ -379,7 +380,8 @@ Array numpy::bincount(Operand x, const OptionalArray& weights, int minlength,
   const Array bins = maximum(astype(x, size_of(x.dtype()) < 4 ? default_int() : x.dtype()), 0);
   Dim size = length.value_or(minlength);
   if (!length && !(x.shape(0) == Dim(0)))
-    size = std::max<std::int64_t>(minlength, max(bins).item<std::int64_t>() + 1);
+    size = std::max<std::int64_t>(
+        minlength, known_size(max(bins), "bincount", "say how many bins with length=") + 1);
   const Array ones = weights ? *weights : lax::full(x.shape(), 1, default_int());
   if (!(ones.shape() == x.shape()))
     throw ShapeError("bincount: weights of shape (" + ones.shape().to_string() + ") for " +
