@@ -19,6 +19,8 @@
 #include <mutex>
 #include <numeric>
 
+#include "primitives/movement/constant.h"
+
 namespace plait {
 
 // Rules that are traced where somebody differentiates, for the operands that vary there.
@@ -123,25 +125,11 @@ Differentiated linearize_by_bwd(const CustomDerivative& custom, std::span<const 
   return result;
 }
 
-// A captured number is made anew, so that programs may differentiate the equation, too.
+// Few captured elements are made anew, so that programs may differentiate the equation, too.
 Array made_here(const Array& constant) {
-  const Buffer elements = constant.host_buffer().dense();
-  if (num_elements(elements.shape()) != 1) return constant;
-  const Aval& aval = constant.aval();
-  Literal number{aval.dtype, aval.weak, 0, 0, 0};
-  visit_dtype(aval.dtype, [&](auto element) {
-    using T = decltype(element);
-    const T value = *static_cast<const T*>(elements.data());
-    if constexpr (is_complex_v<T>)
-      number.real = value.real(), number.imaginary = value.imag();
-    else if constexpr (std::is_integral_v<T>)
-      number.integer = std::int64_t(value);
-    else if constexpr (std::is_same_v<T, double>)
-      number.real = value;
-    else
-      number.real = float(value);
-  });
-  return broadcast_to(Array::literal(number), aval.shape);
+  const Buffer elements = constant.host_buffer();
+  const bool are_few = num_elements(elements.shape()) <= max_constant;
+  return are_few ? constant_array(constant.aval(), elements) : constant;
 }
 
 Differentiated linearize_by_rule(const CustomDerivative& custom, std::span<const Array> primals,

@@ -1,0 +1,119 @@
+// constant: known elements, as parameters. Programs that are kept for all callers have no operands
+// for what a user's rule captured; see transforms/custom_derivative.cpp.
+//
+//   dtype, shape   of the result
+//   words          the bits of the elements, each in as many words of 32 bits as it needs
+// SPDX-License-Identifier: Apache-2.0
+#include "primitives/movement/constant.h"
+
+#include <plait/primitives/families.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/autocast.h>
+#include <plait/rules/motion.h>
+#include <plait/rules/picture_group.h>
+#include <plait/rules/speculate.h>
+
+#include <array>
+#include <cstring>
+
+#include "primitives/cost.h"
+
+namespace plait {
+namespace {
+
+constinit const Primitive constant_p{"constant"};
+
+std::int64_t words_of(DType dtype) { return (size_of(dtype) + 3) / 4; }
+
+// The element at a place of the parameter words.
+Literal element_of(const Params& params, std::int64_t place) {
+  const DType dtype = params.get<DType>("dtype");
+  const Shape& words = params.get<Shape>("words");
+  std::array<std::uint32_t, 4> bits{};
+  for (std::int64_t i = 0; i < words_of(dtype); ++i)
+    bits[std::size_t(i)] = std::uint32_t(words[int(place * words_of(dtype) + i)].constant());
+  return visit_dtype(dtype, [&](auto element) {
+    using T = decltype(element);
+    std::memcpy(static_cast<void*>(&element), bits.data(), sizeof(element));
+    Literal literal{dtype, false, 0, 0, 0};
+    if constexpr (is_complex_v<T>)
+      literal.real = element.real(), literal.imaginary = element.imag();
+    else if constexpr (std::is_same_v<T, double>)
+      literal.real = element;
+    else if constexpr (std::is_integral_v<T>)
+      literal.integer = std::int64_t(element);
+    else
+      literal.real = float(element);
+    return literal;
+  });
+}
+
+const auto constant_def =
+    define(constant_p, "Few known elements.")
+        .rule<Abstract>([](std::span<const Aval>, const Params& params) {
+          const Aval aval{params.get<Shape>("shape"), params.get<DType>("dtype")};
+          const auto& words = params.get<Shape>("words");
+          if (!(num_elements(aval.shape.to_sizes()) * words_of(aval.dtype) == words.rank()))
+            throw InternalError("constant: " + std::to_string(words.rank()) + " words for " +
+                                aval.to_string());
+          return std::vector<Aval>{aval};
+        })
+        .rule<Eval>([](std::span<const View>, std::span<const View> outputs, const Params& params) {
+          const View& out = outputs[0];
+          const Shape& words = params.get<Shape>("words");
+          const std::int64_t bytes = size_of(out.dtype), step = words_of(out.dtype);
+          auto* target = static_cast<std::byte*>(out.data);
+          for (int i = 0; i < words.rank(); i += int(step), target += bytes)
+            for (std::int64_t part = 0; part < step; ++part) {
+              const auto word = std::uint32_t(words[i + int(part)].constant());
+              std::memcpy(target + 4 * part, &word, std::size_t(std::min<std::int64_t>(bytes, 4)));
+            }
+        })
+        .rule<Decompose>([](std::span<const Array>, const Params& params) {
+          const Shape& shape = params.get<Shape>("shape");
+          const DType dtype = params.get<DType>("dtype");
+          const std::int64_t size = num_elements(shape.to_sizes());
+          Arrays elements;
+          for (std::int64_t i = 0; i < size; ++i)
+            elements.push_back(broadcast_to(Array::literal(element_of(params, i)), {1}));
+          if (elements.empty()) return Arrays{lax::full(shape, 0, dtype)};
+          return Arrays{lax::reshape(lax::concatenate(elements, 0), shape)};
+        })
+        .rule<Cost>(cost::moves())
+        .rule<Autocast>(Autocast::full)
+        .rule<PictureGroup>(PictureGroup::other)
+        .rule<Speculate>({})
+        .rule<Motion>(Motion::layout)
+        .rule<Jvp>(zero_derivative())
+        .rule<Batch>(
+            [](Dim, std::span<const Batched>, const Params& params) -> std::vector<Batched> {
+              return {{Array(bind(constant_p, {}, params)), std::nullopt}};
+            })
+        .rule<Samples>([] {
+          return std::vector<Sample>{
+              {{}, {{"dtype", DType::int32}, {"shape", Shape{2, 2}}, {"words", Shape{3, 1, 4, 1}}}},
+              {{}, {{"dtype", DType::float64}, {"shape", Shape{1}}, {"words", Shape{1, 3}}}}};
+        });
+
+}  // namespace
+
+Array constant_array(const Aval& aval, const Buffer& elements) {
+  const Buffer dense = elements.dense();
+  const std::int64_t size = num_elements(dense.shape()), bytes = size_of(aval.dtype);
+  if (size > max_constant)
+    throw InternalError("a constant of " + std::to_string(size) + " elements");
+  Shape words;
+  for (std::int64_t i = 0; i < size; ++i) {
+    std::array<std::uint32_t, 4> bits{};
+    std::memcpy(bits.data(), static_cast<const std::byte*>(dense.data()) + i * bytes,
+                std::size_t(bytes));
+    for (std::int64_t part = 0; part < words_of(aval.dtype); ++part)
+      words.push_back(Dim(std::int64_t(bits[std::size_t(part)])));
+  }
+  const Params params{{"dtype", aval.dtype}, {"shape", aval.shape}, {"words", words}};
+  const Array made = size == 1 ? broadcast_to(Array::literal(element_of(params, 0)), aval.shape)
+                               : Array(bind(constant_p, {}, params));
+  return aval.weak ? Array(lax::convert_element_type(made, aval.dtype, true)) : made;
+}
+
+}  // namespace plait
