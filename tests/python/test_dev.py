@@ -132,3 +132,18 @@ def test_conformance_says_what_to_get(dev, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         dev.conformance([])
     assert "git clone --recurse-submodules" in capsys.readouterr().err
+
+
+def test_wheel_takes_interpreters_that_plait_supports(dev, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(dev, "prepare", lambda: pytest.fail("it builds before it has looked"))
+    old = tmp_path / "python2"
+    old.write_text("#!/bin/sh\necho 2 7\n")
+    old.chmod(0o755)
+    for name, text in (
+        ("nothing_of_this_name", "is no Python that runs"),
+        ("/bin/true", "is no Python that runs"),
+        (str(old), "is Python 2.7; plait needs Python 3.11"),
+    ):
+        with pytest.raises(SystemExit):
+            dev.wheel([name])
+        assert text in capsys.readouterr().err
