@@ -76,6 +76,7 @@ from jax._transforms import (
     make_jaxpr,
     named_call,
     named_scope,
+    narrow_cotangents as _narrow_cotangents,
     pmap,
     pure_callback,
     remat,
@@ -90,6 +91,7 @@ _add_attributes()
 _add_indexing()
 _add_operators()
 _keep_captures()
+_narrow_cotangents()
 _add_options()
 
 from jax import (  # noqa: E402

@@ -46,13 +46,23 @@ class Literal:
         return f"{self.val}:{self.aval}"
 
 
+class SourceInfo:
+    """The named scopes of an equation, as text, and its place in the program."""
+
+    traceback = None
+
+    def __init__(self, source):
+        self.source, self.name_stack = source, source.scope if source is not None else ""
+
+
 class JaxprEqn:
     """An equation: a primitive of JAX's name, its inputs, outputs and parameters."""
 
     effects: frozenset = frozenset()
-    ctx = source_info = None
+    ctx = None
 
     def __init__(self, equation, invars, outvars):
+        self.source_info = SourceInfo(equation.source)
         self.invars, self.outvars, self.equation = invars, outvars, equation
         self.primitive = existing(jax_name(equation.primitive))
 

@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 import plait
-from plait import _captures, _plait
+from plait import _captures, _derivatives, _plait
 from plait._functions import wraps
 from plait._plait import flatten, unflatten
 
@@ -50,8 +50,14 @@ def jit(
         "donate_argnames": () if donate_argnames is None else donate_argnames,
     }
     if fun is _missing:
-        return lambda fun: plait.jit(staged(fun), **options)
-    return plait.jit(staged(fun), **options)
+        return functools.partial(_jit, options)
+    return _jit(options, fun)
+
+
+def _jit(options, fun):
+    function = staged(fun)
+    function.static_options = options
+    return plait.jit(function, **options)
 
 
 def keep_captures():
@@ -178,7 +184,16 @@ def linearize(fun, *primals, has_aux=False):
 
 
 def linear_transpose(fun, *primals, reduce_axes=()):
-    return plait.linear_transpose(fun, *primals)
+    transposed = plait.linear_transpose(fun, *entered(primals))
+    return lambda cotangents: transposed(entered(cotangents))
+
+
+def narrow_cotangents():
+    """Makes pullbacks narrow their cotangents; part of `import jax`."""
+    pull = _derivatives.Pullback.__call__
+    _derivatives.Pullback.__call__ = lambda pullback, cotangents: pull(
+        pullback, entered(cotangents)
+    )
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):

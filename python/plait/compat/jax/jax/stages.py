@@ -11,10 +11,28 @@ from plait._stages import Compiled as Compiled, Lowered as Lowered, Traced as Tr
 from jax import _doors
 
 
+class _Compiled(Compiled):
+    """plait's Compiled, which is called without the static arguments, as in JAX."""
+
+    def __call__(self, *args, **kwargs):
+        options = getattr(self._jitted.__wrapped__, "static_options", {})
+        numbers, names = options.get("static_argnums", ()), options.get("static_argnames", ())
+        numbers = (numbers,) if isinstance(numbers, int) else numbers
+        names = (names,) if isinstance(names, str) else names
+        count = len(self._args)
+        static = {number % count for number in numbers if -count <= number < count}
+        if len(args) == count - len(static):
+            given = iter(args)
+            args = [arg if i in static else next(given) for i, arg in enumerate(self._args)]
+        fixed = {name: self._kwargs[name] for name in names if name in self._kwargs}
+        return super().__call__(*args, **{**fixed, **kwargs})
+
+
 def add_options():
     """Lets compile take options of XLA, which say nothing here; part of `import jax`."""
-    compile = Lowered.compile
-    Lowered.compile = lambda lowered, compiler_options=None, **_: compile(lowered)
+    Lowered.compile = lambda lowered, compiler_options=None, **_: _Compiled(
+        lowered._jitted, lowered._args, lowered._kwargs
+    )
 
 
 Wrapped = plait.JitFunction

@@ -7,6 +7,7 @@ import string
 from typing import Any
 
 import plait
+from plait import _plait
 
 from jax import _doors
 from jax.errors import JaxRuntimeError as JaxRuntimeError
@@ -39,11 +40,14 @@ def check(pred, msg, *fmt_args, **fmt_kwargs):
     text, values, count = [], [], 0
     for literal, field, *_ in string.Formatter().parse(msg):
         text.append(literal)
-        if field is not None:
-            index = int(field) if field.isdecimal() else count
-            count += not field
-            values.append(fmt_kwargs[field] if field in fmt_kwargs else fmt_args[index])
-            text.append("{}")
+        if field is None:
+            continue
+        index = int(field) if field.isdecimal() else count
+        count += not field
+        value = fmt_kwargs[field] if field in fmt_kwargs else fmt_args[index]
+        if _plait.is_array_like(value):
+            values.append(value)
+        text.append("{}" if _plait.is_array_like(value) else repr(value))
     plait.check(pred, "".join(text), *values)
 
 
