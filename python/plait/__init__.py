@@ -70,6 +70,7 @@ from plait._derivatives import (
 )
 from plait._devices import Device, block_until_ready, default_device, device_put, devices
 from plait._extend import Primitive, Transform
+from plait._from_jax import from_jax
 from plait._host import host_call, no_host_calls
 from plait._info import info
 from plait._inspect import (

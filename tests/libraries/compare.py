@@ -48,7 +48,9 @@ def difference(a, b):
 def main():
     ours, theirs, *names = sys.argv[1:]
     programs = [FOLDER / f"{name}.py" for name in names] or sorted(
-        path for path in FOLDER.glob("*.py") if path.name not in ("compare.py", "report.py")
+        path
+        for path in FOLDER.glob("*.py")
+        if path.name not in ("compare.py", "report.py", "from_jax.py")
     )
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     for program in programs:

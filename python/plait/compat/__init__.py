@@ -28,12 +28,17 @@ def _is_ours(file):
     return file is not None and os.path.abspath(file).startswith(_FOLDER + os.sep)
 
 
+def is_drop_in(module):
+    """Whether a module named jax is plait's."""
+    return _is_ours(getattr(module, "__file__", None))
+
+
 def _other_jax():
     """Where another jax is imported from or would be found, or None."""
     for name in _PACKAGES:
         module = sys.modules.get(name)
         if module is not None:
-            if not _is_ours(getattr(module, "__file__", None)):
+            if not is_drop_in(module):
                 return f"{name} is imported from {getattr(module, '__file__', 'elsewhere')}"
             continue
         spec = importlib.util.find_spec(name)
