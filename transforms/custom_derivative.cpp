@@ -10,6 +10,7 @@
 //   num_captured   how many of the last operands are captured; absent: none
 //   sizes          values of named sizes, which all the programs list, in order
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/constant.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
 #include <plait/trace/suspended.h>
@@ -18,8 +19,6 @@
 
 #include <mutex>
 #include <numeric>
-
-#include "primitives/movement/constant.h"
 
 namespace plait {
 

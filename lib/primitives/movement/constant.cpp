@@ -4,7 +4,7 @@
 //   dtype, shape   of the result
 //   words          the bits of the elements, each in as many words of 32 bits as it needs
 // SPDX-License-Identifier: Apache-2.0
-#include "primitives/movement/constant.h"
+#include <plait/primitives/constant.h>
 
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
