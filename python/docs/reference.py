@@ -10,6 +10,7 @@ import collections
 import inspect
 import re
 import types
+import typing
 
 import plait
 from examples import IMPORTS, example_of
@@ -122,7 +123,7 @@ def entry_of(path, thing, uses, counts):
         return f".. py:data:: {path}\n\n   The same as ``{thing.__module__}.{getattr(thing, '__name__', name)}``.\n"
     if inspect.isclass(thing):
         return class_entry(path, thing, uses)
-    if not callable(thing):
+    if not callable(thing) or typing.get_origin(thing):
         return f".. py:data:: {path}\n   :no-index-entry:\n\n   ``{str(thing)[:80]!r}``\n"
     body = body_of(thing.__doc__, name)
     example = example_of(path, thing)
@@ -147,6 +148,7 @@ def class_entry(path, thing, uses):
         doc = getattr(attribute, "__doc__", None)
         if member.startswith("_") or not isinstance(doc, str):
             continue
+        doc = doc if not doc.startswith("Alias for field number") else ""
         attribute = getattr(attribute, "__func__", attribute)
         if callable(attribute) and not isinstance(attribute, type):
             signature = re.sub(r"^\(\$?self(, )?", "(", signature_of(attribute))
