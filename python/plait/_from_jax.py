@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import functools
+import importlib
 import types
 
 import numpy as np
@@ -74,7 +75,7 @@ def from_jax(f, static_argnums=(), static_argnames=()):
 
 def _import_jax():
     try:
-        import jax
+        jax = importlib.import_module("jax")  # no import statement: type checkers need no JAX
     except ModuleNotFoundError as error:
         if error.name != "jax":
             raise
@@ -121,9 +122,10 @@ def _aval_of(leaf, value):
 
 
 class _Sizes:
-    """The named sizes of plait in arguments, as JAX's symbolic dimensions, and back."""
+    """The named sizes of plait in arguments, as JAX's symbolic dimensions, and back; and whether JAX has 64 bits."""
 
     def __init__(self, jax, avals):
+        self.x64 = bool(jax.config.jax_enable_x64)
         found = dict.fromkeys(
             size for shape, *_ in avals for size in shape if not isinstance(size, int)
         )
@@ -174,9 +176,8 @@ def _numpy_dtype(name):
     try:
         return np.dtype(name)
     except TypeError:
-        import ml_dtypes  # bfloat16 and its like, which come with JAX
-
-        return np.dtype(getattr(ml_dtypes, name))
+        # bfloat16 and its like, which come with JAX
+        return np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
 
 
 def is_key(aval):
@@ -308,12 +309,9 @@ class Step:
 
     def place(self):
         """The user's line that made the equation."""
-        try:
-            return self.jax.extend.source_info_util.summarize(self.equation.source_info)
-        except AttributeError:
-            import jax.extend.source_info_util as lines
-
-            return lines.summarize(self.equation.source_info)
+        if not hasattr(self.jax, "extend") or not hasattr(self.jax.extend, "source_info_util"):
+            importlib.import_module("jax.extend.source_info_util")
+        return self.jax.extend.source_info_util.summarize(self.equation.source_info)
 
     def run(self, values):
         try:

@@ -5,6 +5,8 @@ The second half of from_jax's table, whose first is _from_jax_rules.py.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import importlib
+
 import numpy as np
 
 from plait import _plait, debug, lax, random
@@ -212,10 +214,8 @@ class _Derivative:
     """JAX's derivative of an equation with a rule of its own, as programs for operands that can vary."""
 
     def __init__(self, step):
-        jax = self.jax = step.jax
-        self.step, self.x64 = step, bool(jax.config.jax_enable_x64)
-        import jax.extend.core as core
-
+        self.jax, self.step = step.jax, step
+        core = importlib.import_module("jax.extend.core")
         equation = step.equation
         inputs = list(dict.fromkeys(atom for atom in equation.invars if not hasattr(atom, "val")))
         atoms = [None if hasattr(atom, "val") else inputs.index(atom) for atom in equation.invars]
@@ -244,7 +244,7 @@ class _Derivative:
         return function
 
     def traced(self, function, types):
-        with self.jax.enable_x64(self.x64):
+        with self.jax.enable_x64(self.step.sizes.x64):
             return trace(self.jax, function, types, self.step.sizes)
 
     def tangents(self):
@@ -261,7 +261,7 @@ class _Derivative:
         def fwd(values):
             return self.jax.vjp(self.of_varying(values), *(values[i] for i in self.varying))
 
-        with self.jax.enable_x64(self.x64):
+        with self.jax.enable_x64(self.step.sizes.x64):
             _, shapes = self.jax.make_jaxpr(fwd, return_shape=True)(self.types)
         residuals, structure = self.jax.tree_util.tree_flatten(shapes[1])
 

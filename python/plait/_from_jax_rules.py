@@ -14,7 +14,7 @@ from plait._derivatives import jvp, stop_gradient, vjp
 from plait._from_jax import dtype_of
 from plait._transforms import vmap
 
-_RULES = {}
+_RULES: dict = {}
 
 # Parameters that say how a compiler may work, or where arrays lie: nothing of the result.
 _SAYS_NOTHING = set(
