@@ -128,11 +128,11 @@ def isrealobj(x):
     return not iscomplexobj(x)
 
 
-take, take_along_axis = _taking(_pnp.take), _taking(_pnp.take_along_axis)
+take, take_along_axis = _taking(take), _taking(take_along_axis)  # noqa: F405
 for (
     _name
 ) in "hsplit vsplit dsplit meshgrid broadcast_arrays atleast_1d atleast_2d atleast_3d".split():
-    globals()[_name] = _doors.listed(getattr(_pnp, _name))
+    globals()[_name] = _doors.listed(globals()[_name])
 
 
 def _splitting(function):
@@ -171,6 +171,7 @@ printoptions, set_printoptions, get_printoptions = (
 iterable = _np.iterable
 
 
+@_narrowing
 def einsum(
     subscripts,
     *operands,
