@@ -142,9 +142,9 @@ Array numpy::abs(Operand x) { return is_bool(x.dtype()) ? Array(x) : lax::abs(x)
 Array numpy::absolute(Operand x) { return abs(x); }
 Array numpy::fabs(Operand x) { return lax::abs(floating_only("fabs", x)); }
 
-Array numpy::sign(Operand x) {
+namespace {
+Array sign_of(const Array& x) {
   const Array zero = constant(0, x);
-  if (is_bool(x.dtype())) return x;
   if (is_complex(x.dtype())) {  // x / |x|
     const Array size = lax::abs(x), one = constant(1, size);
     const Array zero_size = lax::eq(size, constant(0, size));
@@ -156,8 +156,16 @@ Array numpy::sign(Operand x) {
   auto number = [&](const Array& flag) {
     return lax::convert_element_type(flag, x.dtype(), x.aval().weak);
   };
-  const Array sign = lax::sub(number(lax::gt(x, zero)), number(lax::lt(x, zero)));
-  return is_floating(x.dtype()) ? lax::select(lax::ne(x, x), filled(NAN, x), sign) : sign;
+  const Array difference = lax::sub(number(lax::gt(x, zero)), number(lax::lt(x, zero)));
+  return is_floating(x.dtype()) ? lax::select(lax::ne(x, x), filled(NAN, x), difference)
+                                : difference;
+}
+}  // namespace
+
+Array numpy::sign(Operand x) {
+  if (is_bool(x.dtype())) return x;
+  return in_one_program("sign", Arrays{x},
+                        [](std::span<const Array> x) { return Arrays{sign_of(x[0])}; });
 }
 
 Array numpy::square(Operand x) { return power(x, 2); }

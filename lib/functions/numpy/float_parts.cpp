@@ -6,6 +6,7 @@
 
 #include "functions/float_layout.h"
 #include "functions/functions.h"
+#include "functions/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -72,12 +73,16 @@ Array numpy::ldexp(Operand x1, Operand x2) {
               plait::functions::astype(clip(x2, -limit, limit), default_int())};
   broadcast_shapes(std::span<Array>(both), "ldexp");
   const Shape shape = both[0].ndim() == 0 ? both[1].shape() : both[0].shape();
-  return scaled_by(plait::broadcast_to(both[0], shape), plait::broadcast_to(both[1], shape));
+  for (Array& array : both) array = plait::broadcast_to(array, shape);
+  return in_one_program("ldexp", both,
+                        [](std::span<const Array> x) { return Arrays{scaled_by(x[0], x[1])}; });
 }
 
 Array numpy::spacing(Operand x) {
   const Array y = lax::stop_gradient(floating_only("spacing", x));
-  return lax::sub(nextafter(y, copysign(filled(INFINITY, y), y)), y);
+  return in_one_program("spacing", Arrays{y}, [](std::span<const Array> x) {
+    return Arrays{lax::sub(nextafter(x[0], copysign(filled(INFINITY, x[0]), x[0])), x[0])};
+  });
 }
 
 // --- Bessel's I0 ---------------------------------------------------------------------------------

@@ -58,7 +58,9 @@ Array numpy::lcm(Operand x1, Operand x2) {
 
 Array numpy::bitwise_count(Operand x) {
   if (is_bool(x.dtype())) return astype(x, DType::uint8);
-  return astype(lax::population_count(abs(x)), DType::uint8);
+  return in_one_program("bitwise_count", Arrays{x}, [](std::span<const Array> x) {
+    return Arrays{astype(lax::population_count(numpy::abs(x[0])), DType::uint8)};
+  });
 }
 
 // --- Bits as bytes -------------------------------------------------------------------------------

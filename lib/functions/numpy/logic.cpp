@@ -6,6 +6,7 @@
 #include <map>
 
 #include "functions/functions.h"
+#include "functions/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -139,11 +140,9 @@ Array numpy::copysign(Operand x1, Operand x2) {
                      plait::broadcast_to(lax::neg(size), shape), plait::broadcast_to(size, shape));
 }
 
-Array numpy::nextafter(Operand x1, Operand x2) {
-  Arrays x = promoted_inexact("nextafter", {x1, x2});
-  floating_only("nextafter", x[0]);
-  const Shape shape = x[0].ndim() == 0 ? x[1].shape() : x[0].shape();
-  for (Array& array : x) array = lax::stop_gradient(plait::broadcast_to(array, shape));
+namespace {
+Array neighbour_of(std::span<const Array> x) {
+  const Shape& shape = x[0].shape();
   const DType dtype = x[0].dtype(), words = bits_dtype(dtype);
   const Array zero = constant(0, x[0]), one = Array::literal(1, words);
   // The bits of floats of one sign increase with their magnitude.
@@ -156,7 +155,17 @@ Array numpy::nextafter(Operand x1, Operand x2) {
   const Array moved = lax::convert_element_type(lax::bitcast_convert_type(moved_bits, dtype), dtype,
                                                 x[0].aval().weak);
   const Array result = lax::select(lax::eq(x[0], x[1]), x[1], moved);
-  return lax::select(isnan(x[0]), x[0], lax::select(isnan(x[1]), x[1], result));
+  return lax::select(numpy::isnan(x[0]), x[0], lax::select(numpy::isnan(x[1]), x[1], result));
+}
+}  // namespace
+
+Array numpy::nextafter(Operand x1, Operand x2) {
+  Arrays x = promoted_inexact("nextafter", {x1, x2});
+  floating_only("nextafter", x[0]);
+  const Shape shape = x[0].ndim() == 0 ? x[1].shape() : x[0].shape();
+  for (Array& array : x) array = lax::stop_gradient(plait::broadcast_to(array, shape));
+  return in_one_program("nextafter", x,
+                        [](std::span<const Array> x) { return Arrays{neighbour_of(x)}; });
 }
 
 Array numpy::isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
