@@ -160,6 +160,13 @@ TEST_CASE("real and complex dtypes correspond") {
   CHECK(complex_dtype_of(DType::complex128) == DType::complex128);
 }
 
+TEST_CASE("of two weak operands of a category the narrower dtype stays") {
+  CHECK(promote_weak({DType::float32, true}, weak_float) == WeakDType{DType::float32, true});
+  CHECK(promote_weak(weak_int, {DType::int32, true}) == WeakDType{DType::int32, true});
+  CHECK(promote_weak(weak_complex, {DType::complex64, true}) == WeakDType{DType::complex64, true});
+  CHECK(promote_weak(weak_int, weak_float) == weak_float);
+}
+
 TEST_CASE("a weak operand of the same or a lower category yields") {
   CHECK(promote_weak(strong(DType::float32), weak_float) == strong(DType::float32));
   CHECK(promote_weak(weak_float, strong(DType::bfloat16)) == strong(DType::bfloat16));
