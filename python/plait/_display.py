@@ -195,10 +195,10 @@ class NotebookBars:
         self.displays = {}  # by thread
 
     def __call__(self, what, done, total, seconds, is_last):
+        import importlib
         import threading
 
-        from IPython import display
-
+        display = importlib.import_module("IPython.display")  # type checkers need no IPython
         thread = threading.get_ident()
         bar = display.HTML("" if is_last else progress_html(what, done, total, seconds))
         shown = self.displays.get(thread)
