@@ -149,11 +149,24 @@ def _while(step, *values):
     split = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     of_cond, of_body, carry = values[: split[0]], values[split[0] : split[1]], values[split[1] :]
     condition, body = step.program("cond_jaxpr"), step.program("body_jaxpr")
-    return while_loop(
-        lambda carry: condition(*of_cond, *carry)[0],
-        lambda carry: tuple(body(*of_body, *carry)),
-        tuple(carry),
-    )
+    lanes = p["cond_jaxpr"].out_avals[0].shape
+
+    def goes_on(carry):
+        (pred,) = condition(*of_cond, *carry)
+        return lax.reduce_or(pred, range(len(lanes))) if lanes else pred
+
+    def step_of(carry):
+        found = body(*of_body, *carry)
+        if not lanes:
+            return tuple(found)
+        # JAX's vmap of a loop goes on while one example does; the others keep what they have.
+        (pred,) = condition(*of_cond, *carry)
+        return tuple(
+            lax.select(lax.broadcast_in_dim(pred, new.shape, range(pred.ndim)), new, old)
+            for new, old in zip(found, carry)
+        )
+
+    return while_loop(goes_on, step_of, tuple(carry))
 
 
 @rule("scan")

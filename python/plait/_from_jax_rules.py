@@ -230,6 +230,16 @@ def _concatenate(step, *operands):
     return lax.concatenate(operands, step.params["dimension"])
 
 
+@rule("stack")
+def _stack(step, *operands):
+    return lax.stack(operands, axis=step.params["axis"])
+
+
+@rule("unstack")
+def _unstack(step, x):
+    return lax.unstack(x, axis=step.params["axis"])
+
+
 @rule("sort")
 def _sort(step, *operands):
     p = step.params

@@ -453,21 +453,25 @@ def scalar(function, numpy):
 
 def cases(function, args, wrt, batches):
     """(name, what plait does, what JAX does) for the ways to run a program."""
-    ours = plait.from_jax(function)
+    ours, compiled = plait.from_jax(function), jax.jit(function)
     theirs = tree.tree_map(jnp.asarray, args)
     rows = tree.tree_map(lambda x: np.stack([x, x[::-1] if np.ndim(x) else x, x]), args)
-    yield "value", lambda: ours(*args), lambda: function(*theirs)
-    yield "jit", lambda: plait.jit(ours)(*args), lambda: function(*theirs)
+    yield "value", lambda: ours(*args), lambda: compiled(*theirs)
+    yield "jit", lambda: plait.jit(ours)(*args), lambda: compiled(*theirs)
     if batches:
-        yield "vmap", lambda: plait.vmap(ours)(*rows), lambda: jax.vmap(function)(*rows)
+        yield "vmap", lambda: plait.vmap(ours)(*rows), lambda: jax.jit(jax.vmap(function))(*rows)
     if not wrt:
         return
     gradient = plait.grad(scalar(ours, pnp), wrt)
-    expected = jax.grad(scalar(function, jnp), wrt)
+    expected = jax.jit(jax.grad(scalar(function, jnp), wrt))
     yield "grad", lambda: gradient(*args), lambda: expected(*theirs)
     yield "jit of grad", lambda: plait.jit(gradient)(*args), lambda: expected(*theirs)
     if batches:
-        yield "vmap of grad", lambda: plait.vmap(gradient)(*rows), lambda: jax.vmap(expected)(*rows)
+        yield (
+            "vmap of grad",
+            lambda: plait.vmap(gradient)(*rows),
+            lambda: jax.jit(jax.vmap(expected))(*rows),
+        )
 
 
 def main():
