@@ -10,7 +10,6 @@
 //   num_captured   how many of the last operands are captured; absent: none
 //   sizes          values of named sizes, which all the programs list, in order
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/primitives/constant.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
 #include <plait/trace/suspended.h>
@@ -124,13 +123,6 @@ Differentiated linearize_by_bwd(const CustomDerivative& custom, std::span<const 
   return result;
 }
 
-// Few captured elements are made anew, so that programs may differentiate the equation, too.
-Array made_here(const Array& constant) {
-  const Buffer elements = constant.host_buffer();
-  const bool are_few = num_elements(elements.shape()) <= max_constant;
-  return are_few ? constant_array(constant.aval(), elements) : constant;
-}
-
 Differentiated linearize_by_rule(const CustomDerivative& custom, std::span<const Array> primals,
                                  std::span<const Tangent> tangents, Trace* linear) {
   if (custom.jvp) return linearize_by_jvp(custom, primals, tangents, linear);
@@ -149,7 +141,7 @@ Differentiated linearize_custom(std::span<const Array> primals, std::span<const 
   Tangents all(tangents.begin(), tangents.end());
   Arrays operands(primals.begin(), primals.end());
   for (const Array& constant : traced->constants) {
-    operands.push_back(made_here(constant));
+    operands.push_back(constant);
     all.emplace_back(constant.aval());
   }
   return linearize_by_rule(traced->custom, operands, all, linear);

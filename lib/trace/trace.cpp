@@ -5,6 +5,7 @@
 #include "trace/usable.h"
 
 #include <plait/base/progress.h>
+#include <plait/trace/constants.h>
 #include <plait/trace/data_sizes.h>
 #include <plait/trace/donated.h>
 #include <plait/trace/sizes.h>
@@ -12,6 +13,7 @@
 #include <plait/trace/trace.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 namespace plait {
@@ -36,6 +38,8 @@ bool add_to_program(const Constraint& constraint) {
 const bool sink_installed = (set_constraint_sink(add_to_program), true);
 
 }  // namespace
+
+constinit ConstantMaker make_constant = nullptr;
 
 Trace::Trace(std::string_view name) : parent_(current_trace), id_(++traces_made), name_(name) {}
 Trace::~Trace() = default;
@@ -158,6 +162,36 @@ bool is_of_sizes(const Array& array) {
   return staged && staged->recipe;
 }
 
+// A trace that may capture nothing: few known elements are constants of its program.
+class Constants {
+ public:
+  explicit Constants(JaxprTrace& trace) : trace_(trace), outer_(innermost_) { innermost_ = this; }
+  ~Constants() { innermost_ = outer_; }
+  Constants(const Constants&) = delete;
+  static Constants* of(const Trace& trace) {
+    Constants* found = innermost_;
+    while (found && &found->trace_ != &trace) found = found->outer_;
+    return found;
+  }
+  bool may_hold(const Array& array) const {
+    return make_constant && array.is_concrete() && array.aval().stack == 0 &&
+           num_elements(array.shape().to_sizes()) <= max_constant;
+  }
+  Array made(const Array& array) {
+    for (const auto& [theirs, ours] : made_)
+      if (theirs.is_same(array)) return ours;
+    const TraceScope scope(&trace_);
+    made_.emplace_back(array, make_constant(array.aval(), array.host_buffer()));
+    return made_.back().second;
+  }
+
+ private:
+  JaxprTrace& trace_;
+  Constants* const outer_;
+  std::vector<std::pair<Array, Array>> made_;
+  inline static thread_local Constants* innermost_ = nullptr;
+};
+
 // The recipe of an equation's result, where it has one.
 std::shared_ptr<const Recipe> recipe_of(const Primitive& primitive, std::span<const Array> inputs,
                                         const Params& params, const std::vector<Aval>& outputs) {
@@ -191,6 +225,8 @@ Atom JaxprTrace::atom_of(const Array& array) {
     remade_.emplace_back(array, record(*recipe.primitive, recipe.inputs, recipe.params)[0]);
     return static_cast<const StagedNode*>(remade_.back().second.node())->var;
   }
+  if (Constants* constants = Constants::of(*this); constants && constants->may_hold(array))
+    return atom_of(constants->made(array));
   const auto [captured, is_first] = captured_as_.try_emplace(array.node());
   if (is_first) {
     captured->second = builder_.add_binder(array.aval());
@@ -265,10 +301,15 @@ Arrays LinearTrace::bind(const Primitive& primitive, std::span<const Array> inpu
   return record(primitive, inputs, params);
 }
 
-Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name,
-                  std::vector<Dim> sizes) {
+namespace {
+enum class Captures { become_inputs, become_constants };
+
+Traced trace_function(const Function& function, std::span<const Aval> inputs, std::string_view name,
+                      std::vector<Dim> sizes, Captures captures) {
   const OwnScopes scopes;
   JaxprTrace trace(name);
+  std::optional<Constants> constants;
+  if (captures == Captures::become_constants) constants.emplace(trace);
   Arrays arguments;
   std::vector<Dim> bound = sizes;
   for (const Aval& aval : inputs) {
@@ -282,10 +323,17 @@ Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::s
   Arrays outputs = function(arguments);
   return from_data.close(outputs, std::move(sizes));
 }
+}  // namespace
+
+Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name,
+                  std::vector<Dim> sizes) {
+  return trace_function(function, inputs, name, std::move(sizes), Captures::become_inputs);
+}
 
 Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs,
                         std::vector<Dim> sizes) {
-  Traced traced = make_jaxpr(function, inputs, "make_jaxpr", std::move(sizes));
+  const Traced traced =
+      trace_function(function, inputs, "make_jaxpr", std::move(sizes), Captures::become_constants);
   if (!traced.captured.empty())
     throw ValueError("a rule uses an array of type " + traced.captured[0].aval().to_string() +
                          " that it was not given",

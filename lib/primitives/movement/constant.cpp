@@ -4,7 +4,6 @@
 //   dtype, shape   of the result
 //   words          the bits of the elements, each in as many words of 32 bits as it needs
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/primitives/constant.h>
 
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
@@ -12,6 +11,7 @@
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
+#include <plait/trace/constants.h>
 
 #include <array>
 #include <cstring>
@@ -95,9 +95,7 @@ const auto constant_def =
               {{}, {{"dtype", DType::float64}, {"shape", Shape{1}}, {"words", Shape{1, 3}}}}};
         });
 
-}  // namespace
-
-Array constant_array(const Aval& aval, const Buffer& elements) {
+Array constant_of(const Aval& aval, const Buffer& elements) {
   const Buffer dense = elements.dense();
   const std::int64_t size = num_elements(dense.shape()), bytes = size_of(aval.dtype);
   if (size > max_constant)
@@ -115,5 +113,9 @@ Array constant_array(const Aval& aval, const Buffer& elements) {
                                : Array(bind(constant_p, {}, params));
   return aval.weak ? Array(lax::convert_element_type(made, aval.dtype, true)) : made;
 }
+
+const bool provides = (make_constant = constant_of, true);
+
+}  // namespace
 
 }  // namespace plait
