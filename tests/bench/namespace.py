@@ -26,8 +26,6 @@ import sys
 import time
 import warnings
 
-os.environ["PLAIT_WAIT"] = "1"  # programs run in their last tier
-
 import machine
 import namespace_cases
 import numpy as np
@@ -228,6 +226,7 @@ def main(words):
         print("jax is not installed (./dev bench --peers installs the peers)")
         names.remove("jax")
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
+    os.environ["PLAIT_WAIT"] = "1"  # programs run in their last tier
     for key in ("PLAIT", "OMP", "OPENBLAS"):
         os.environ[key + "_THREADS" if key == "PLAIT" else key + "_NUM_THREADS"] = str(
             options.threads

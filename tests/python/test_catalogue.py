@@ -242,7 +242,7 @@ PYTHON_ONLY = {
 TOP_LEVEL_PYTHON_ONLY = {
     "disable_jit": "not written for C++", "parse_jaxpr": "parse in C++",
     "default_device": "DeviceScope in C++", "device_get": "gives NumPy arrays", "from_dlpack": "of any object of Python",
-    "explain": "a method of jitted functions and executables in C++",
+    "from_jax": "traces functions of JAX", "explain": "a method of jitted functions and executables in C++",
     "grad_check": "not written for C++", "info": "what it prints is asked of backends_of and missing_backends in C++",
     "linear_transpose": "flat::transpose in C++, of a jaxpr",
     "no_host_calls": "not written for C++", "remat": "JAX's other name of checkpoint",
