@@ -36,10 +36,11 @@ List free_axes(int rank, const List& contract, const List& batch) {
 inline bool is_small_product(std::int64_t m, std::int64_t k, std::int64_t n) {
   return k <= 32 && (m <= 32 || n <= 32);
 }
-// A product of a vector and a matrix that is read once: bound by memory, so plait's loops are as
-// fast as any. Long sums are left to libraries that split them, which reduces rounding errors.
+// A product of a vector and a matrix that is read once, or of two vectors: bound by memory, so
+// plait's loops are as fast as any. Long sums for several columns are left to libraries.
 inline bool is_vector_product(std::int64_t m, std::int64_t k, std::int64_t n) {
   constexpr std::int64_t fewest = 16, longest = 1 << 14;
+  if (m == 1 && n == 1) return true;
   return (m == 1 || n == 1) && m * n >= fewest && k <= longest;
 }
 // Whether real numbers are summed in the order of a reduction by rows instead: larger products of

@@ -152,7 +152,7 @@ void sum_long_rows(const Columns<T>& c, const T* factors, T* out) {
 template <class T>
 void sum_block(const Columns<T>& c, const T* factors, T* out) {
   std::int64_t j = 0;
-  if (c.row_stride == 1 && c.column_stride != 1) {
+  if (c.row_stride == 1 && (c.column_stride != 1 || c.n == 1)) {
     for (; j + 4 <= c.n; j += 4) sum_columns<T, 4>(c.part(j, 4), factors, out + j);
     for (; j < c.n; ++j) sum_columns<T, 1>(c.part(j, 1), factors, out + j);
     return;
@@ -175,8 +175,60 @@ T added_pairwise(const T* numbers, std::int64_t count, std::int64_t apart) {
          added_pairwise(numbers + half * apart, count - half, apart);
 }
 
+// Sums of some blocks of a product of two contiguous vectors, several at a time, so that no fma
+// waits for the one before.
+template <class T>
+void sum_blocks(const T* lhs, const T* rhs, std::int64_t blocks, T* out) {
+  constexpr int at_once = 4, packs = parts / width<T>;
+  std::int64_t block = 0;
+  for (; block + at_once <= blocks; block += at_once) {
+    const T *const left = lhs + block * block_terms, *const right = rhs + block * block_terms;
+    Lanes<T> sums[at_once][packs];
+    for (auto& of : sums)
+      for (Lanes<T>& sum : of) sum = Lanes<T>(T(0));
+    for (std::int64_t i = 0; i < block_terms; i += parts)
+#pragma GCC unroll 2
+      for (int p = 0; p < packs; ++p)
+#pragma GCC unroll 4
+        for (int j = 0; j < at_once; ++j) {
+          const std::int64_t at = j * block_terms + i + p * width<T>;
+          sums[j][p] = math::fma(Lanes<T>::load(left + at), Lanes<T>::load(right + at), sums[j][p]);
+        }
+    for (int j = 0; j < at_once; ++j) {
+      T numbers[parts];
+      for (int p = 0; p < packs; ++p) sums[j][p].store(numbers + p * width<T>);
+      out[block + j] = joined(numbers);
+    }
+  }
+  for (; block < blocks; ++block)
+    sum_columns<T, 1>({lhs, rhs + block * block_terms, 1, 1, 0, block_terms, 1, nullptr},
+                      lhs + block * block_terms, out + block);
+}
+
+// A product of two contiguous vectors of several blocks.
+template <class T>
+T multiply_vectors(const T* lhs, const T* rhs, std::int64_t k) {
+  const std::int64_t whole = k / block_terms, blocks = (k + block_terms - 1) / block_terms;
+  std::vector<T> numbers(static_cast<std::size_t>(blocks));
+  const std::int64_t grain = grain_while_spinning(k, worth_a_thread);
+  parallel_for(whole, std::max<std::int64_t>(4, grain / block_terms),
+               [&](std::int64_t begin, std::int64_t end) {
+                 sum_blocks(lhs + begin * block_terms, rhs + begin * block_terms, end - begin,
+                            numbers.data() + begin);
+               });
+  if (whole < blocks)
+    sum_columns<T, 1>(
+        {lhs, rhs + whole * block_terms, 1, 1, 0, k - whole * block_terms, 1, nullptr},
+        lhs + whole * block_terms, numbers.data() + whole);
+  return added_pairwise(numbers.data(), blocks, 1);
+}
+
 template <class T>
 void multiply_columns(const Columns<T>& c) {
+  if (c.n == 1 && c.k > block_terms && c.row_stride == 1 && c.lhs_stride == 1) {
+    *c.out = multiply_vectors(c.lhs, c.rhs, c.k);
+    return;
+  }
   std::vector<T> gathered;
   const T* factors = c.lhs;
   if (c.lhs_stride != 1 && c.k > 1) {
