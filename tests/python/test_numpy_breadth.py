@@ -70,6 +70,7 @@ OTHERS = [
     ("unravel_index", (J, (2, 3)), {}), ("fmod", (V, 0.7), {}), ("copysign", (V, -V[::-1]), {}), ("divmod", (V, 0.7), {}),
     ("choose", (J, [I, J, 2 * I]), {"mode": "clip"}), ("choose", (I, [I, J, 2 * I]), {"mode": "wrap"}), ("choose", (J % 3, [I, J, 7]), {}),
     ("ravel_multi_index", (([1, 7], [0, -3]), (3, 4)), {"mode": "wrap"}), ("ravel_multi_index", (([1, 7], [0, -3]), (3, 4)), {"mode": "clip", "order": "F"}),
+    ("ravel_multi_index", ((np.array([9, 3], np.int32), np.array([5, 10**6 - 1], np.int32)), (10**6, 10**6)), {}), ("ravel_multi_index", (np.array([[99, 1], [5, 50]], np.int8), (100, 100)), {}),
     ("indices", ((2, 3),), {"sparse": True}), ("cross", (M[:3], M.T[:, :3]), {"axisa": 0, "axisc": 0}), ("cross", (M[:3], M[1:]), {"axis": 0}),
 ]  # fmt: skip
 BY_VALUE = [

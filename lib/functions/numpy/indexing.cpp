@@ -201,9 +201,25 @@ Array numpy::ravel_multi_index(Operands multi_index, const Shape& dims) {
     throw ValueError("ravel_multi_index: " + std::to_string(multi_index.size()) +
                          " index arrays for " + std::to_string(dims.size()) + " axes",
                      "give one for each axis");
-  Array result = constant(0, multi_index[0]);
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    result = add(multiply(result, number_of(dims[i], multi_index[i].dtype())), multi_index[i]);
+  // Places may need more bits than the indices of each axis.
+  DType dtype = multi_index[0].dtype();
+  for (const Array& index : multi_index) dtype = promote_types(dtype, index.dtype());
+  std::int64_t total = 1;
+  bool fits = size_of(dtype) == 8;
+  for (Dim dim : dims)
+    if (__builtin_mul_overflow(total, dim.is_constant() ? dim.constant() : 1, &total))
+      throw ValueError("ravel_multi_index: an array of shape (" + dims.to_string() +
+                           ") has more places than 64 bits count",
+                       "give smaller dims");
+  fits = fits || total <= std::int64_t(1) << (8 * size_of(dtype) - is_signed_integer(dtype));
+  const auto wide = [&](const Array& index) {
+    return is_integer(dtype) && !fits ? astype(index, DType::int64) : index;
+  };
+  Array result = constant(0, wide(multi_index[0]));
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const Array index = wide(multi_index[i]);
+    result = add(multiply(result, number_of(dims[i], index.dtype())), index);
+  }
   return result;
 }
 
