@@ -10,7 +10,24 @@ import inspect
 from plait import _plait
 
 
-class named_scope(contextlib.ContextDecorator):  # noqa: N801, a function to its users
+class _Reentrant(contextlib.ContextDecorator):
+    """A context that may be entered again inside itself: each time, a new scope of C++ is."""
+
+    def __init__(self):
+        self._entered = []
+
+    def __enter__(self):
+        scope = self._scope()
+        scope.__enter__()
+        self._entered.append(scope)
+        return self
+
+    def __exit__(self, *_):
+        self._entered.pop().__exit__()
+        return False
+
+
+class named_scope(_Reentrant):  # noqa: N801, a function to its users
     """A context, or a decorator, in which traced equations belong to a scope of this name.
 
     Scopes nest: inside named_scope("encoder") and named_scope("attention"), equations are in "encoder/attention".
@@ -25,21 +42,14 @@ class named_scope(contextlib.ContextDecorator):  # noqa: N801, a function to its
                 f"named_scope: the name is {name!r:.60}",
                 'give a scope a name: with named_scope("attention"):',
             )
+        super().__init__()
         self.name = name.encode("utf-8", "backslashreplace").decode()
-        self._entered = []
 
-    def __enter__(self):
-        scope = _plait.NamedScope(self.name)
-        scope.__enter__()
-        self._entered.append(scope)
-        return self
-
-    def __exit__(self, *_):
-        self._entered.pop().__exit__()
-        return False
+    def _scope(self):
+        return _plait.NamedScope(self.name)
 
 
-class default_dtypes(contextlib.ContextDecorator):  # noqa: N801, a function to its users
+class default_dtypes(_Reentrant):  # noqa: N801, a function to its users
     """A context, or a decorator, in which other dtypes are the default: float "float64", int "int64".
 
         with plait.default_dtypes(float="float64", int="int64"):
@@ -55,19 +65,13 @@ class default_dtypes(contextlib.ContextDecorator):  # noqa: N801, a function to 
     """
 
     def __init__(self, *, float=None, int=None):
+        super().__init__()
         self.float, self.int = float, int
-        with _plait.DefaultDTypes(float, int):  # a wrong dtype is an error here
-            self._entered = []
+        with self:
+            pass  # a wrong dtype is an error here
 
-    def __enter__(self):
-        scope = _plait.DefaultDTypes(self.float, self.int)
-        scope.__enter__()
-        self._entered.append(scope)
-        return self
-
-    def __exit__(self, *_):
-        self._entered.pop().__exit__()
-        return False
+    def _scope(self):
+        return _plait.DefaultDTypes(self.float, self.int)
 
     def __call__(self, f):
         if inspect.isgeneratorfunction(f):
