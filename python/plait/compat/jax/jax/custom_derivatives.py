@@ -50,18 +50,6 @@ def zero_from_primal(primal, symbolic_zeros=False):
     return unflatten(structure, [_plait.zeros_like(leaf) for leaf in leaves])
 
 
-def _instantiated(tree):
-    """A tree with arrays for its symbolic zeros."""
-    leaves, structure = flatten(tree)
-    return unflatten(
-        structure,
-        [
-            _plait.zeros_like(leaf.aval) if isinstance(leaf, SymbolicZero) else leaf
-            for leaf in leaves
-        ],
-    )
-
-
 class _Entered:
     """Calls with their trees as plait takes them."""
 
@@ -89,8 +77,7 @@ class custom_jvp(_Entered, plait.custom_jvp):
                     tangent if _plait.is_differentiable(leaf) else np.zeros(tangent.shape, float0)
                     for leaf, tangent in zip(flatten(primals)[0], given)
                 ]
-            outputs, derivatives = jvp(*nondiff, primals, unflatten(structure, given))
-            return outputs, _instantiated(derivatives)
+            return jvp(*nondiff, primals, unflatten(structure, given))
 
         super().defjvp(rule, symbolic_zeros)
         return jvp
@@ -101,9 +88,6 @@ class custom_vjp(_Entered, plait.custom_vjp):
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, _positions(fun, nondiff_argnums, nondiff_argnames))
-
-    def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
-        super().defvjp(fwd, lambda *args: _instantiated(bwd(*args)), symbolic_zeros)
 
 
 def custom_gradient(fun):
