@@ -131,6 +131,8 @@ def entry_of(path, thing, uses, counts):
     counts["with an example"] += example is not None
     if example:
         body += "\n" + literal(example, "pycon")
+    else:
+        print(f"   no example of {path}")
     body += "\n" + uses_of(path, uses)
     return f".. py:function:: {path}{signature_of(thing)}\n\n{indented(body)}\n"
 
