@@ -128,7 +128,7 @@ from plait._rewrite import (
     walk,
 )
 from plait._rules import rules
-from plait._scopes import default_dtypes, named_scope
+from plait._scopes import default_dtypes, disable_jit, named_scope
 from plait._script import script, unscripted
 from plait._programs import Program, load, save
 from plait._sizes import Ragged, instantiate, mask, ragged
@@ -154,8 +154,6 @@ from plait import (
     tree,
     tree_util,
 )
-
-from plait._stages import disable_jit
 
 _display.set_up()
 

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 
 import functools
 import inspect
-import threading
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from plait._functions import (
     check_callable,
     is_single,
     name_of,
+    thread_local,
     to_arrays,
     wraps,
 )
@@ -36,7 +36,7 @@ class _Custom:
         check_callable(self.transform, fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.inside = threading.local()
+        self.inside = thread_local()
         self.symbolic_zeros = False
         self.nondiff_argnums = (
             (nondiff_argnums,) if is_single(nondiff_argnums) else tuple(nondiff_argnums)

@@ -300,3 +300,10 @@ def spread(wrt, values):
     """values at the positions marked in wrt, None elsewhere."""
     values = iter(values)
     return [next(values) if marked else None for marked in wrt]
+
+
+def thread_local():
+    """An object whose attributes are those of the thread."""
+    import threading  # a millisecond of `import plait`, which needs none
+
+    return threading.local()

@@ -3,11 +3,10 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-import threading
 import weakref
 
 from plait import _plait
-from plait._functions import check_callable, name_of
+from plait._functions import check_callable, name_of, thread_local
 from plait._plait import flatten, unflatten
 
 __all__ = ["host_call", "no_host_calls"]
@@ -83,9 +82,9 @@ _depths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 def _depth_of(rule):
     try:
-        return _depths.setdefault(rule, threading.local())
+        return _depths.setdefault(rule, thread_local())
     except TypeError:  # no weak references to it
-        return threading.local()
+        return thread_local()
 
 
 class _Island:

@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import dataclasses
 import functools
 
-from plait import _captures, _plait
+from plait import _plait
 from plait._functions import (
     Flat,
     check_callable,
@@ -137,6 +137,8 @@ def _check_keys(args):
 
 def _constant_names(fun, origins):
     """The path of each constant from the function, "weights['w']"; c0, c1, ... where there is none."""
+    from plait import _captures  # what reads byte code is imported where there is something to find
+
     paths, _ = _captures.find(fun, origins)
     return [found[0][2] if found else f"c{i}" for i, found in enumerate(paths)]
 

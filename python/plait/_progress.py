@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 
 import atexit
 import os
-import threading
 
 from plait import _display, _plait
 
@@ -41,7 +40,9 @@ class _Bars:
     """A bar for the work of each thread. The first message imports rich; without it, progress is a line."""
 
     def __init__(self):
-        self.lock = threading.Lock()
+        import threading
+
+        self.lock, self.thread = threading.Lock(), threading.get_ident
         self.display = None
         self.bars = {}  # by thread
 
@@ -50,7 +51,7 @@ class _Bars:
             if self.display is None and not self._start():
                 _plait.reset_progress()
                 return
-            thread = threading.get_ident()
+            thread = self.thread()
             if thread not in self.bars:
                 self.bars[thread] = self.display.add_task(what, total=total)
             self.display.update(self.bars[thread], completed=done)

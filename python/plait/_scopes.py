@@ -1,4 +1,4 @@
-"""What holds around a part of a program: names (named_scope), and default dtypes.
+"""What holds around a part of a program: names (named_scope), default dtypes, jit switched off.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -120,3 +120,17 @@ def _stepped(scope, generator):
     finally:
         with type(scope)(float=scope.float, int=scope.int):
             generator.close()
+
+
+@contextlib.contextmanager
+def disable_jit(disable=True):
+    """A context in which jitted functions run uncompiled, so that a debugger sees every line.
+
+    It applies to this thread. Loops and branches of plait.lax run as Python's where their bounds and conditions are
+    known, so that a debugger sees every step; under vmap they may not be known.
+    """
+    before = _plait.set_jit_disabled(bool(disable))
+    try:
+        yield
+    finally:
+        _plait.set_jit_disabled(before)

@@ -1,9 +1,8 @@
-"""jit(f).trace(...), .lower(...) and .compile(), under JAX's names; and jit switched off.
+"""jit(f).trace(...), .lower(...) and .compile(), under JAX's names; imported by the first of them.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
-import contextlib
 import dataclasses
 
 from plait import _plait, numpy
@@ -11,20 +10,6 @@ from plait._functions import name_of
 from plait._inspect import summary
 from plait._plait import flatten, unflatten
 from plait._transforms import eval_shape
-
-
-@contextlib.contextmanager
-def disable_jit(disable=True):
-    """A context in which jitted functions run uncompiled, so that a debugger sees every line.
-
-    It applies to this thread. Loops and branches of plait.lax run as Python's where their bounds and conditions are
-    known, so that a debugger sees every step; under vmap they may not be known.
-    """
-    before = _plait.set_jit_disabled(bool(disable))
-    try:
-        yield
-    finally:
-        _plait.set_jit_disabled(before)
 
 
 def _concrete(args, kwargs):

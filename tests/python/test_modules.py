@@ -4,6 +4,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import itertools
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -417,3 +419,10 @@ def test_orthogonal_gives_the_matrices_that_jax_gives():
     np.testing.assert_allclose(columns.T @ columns, np.eye(5), atol=1e-14)
     with pytest.raises(plait.ShapeError):
         initializers.orthogonal()(key, (3,))
+
+
+def test_importing_plait_leaves_what_few_programs_need_for_later():
+    code = "import sys, numpy; before = set(sys.modules); import plait; print(*set(sys.modules) - before)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    late = {"plait.scipy.stats", "plait._reads", "plait._stages", "threading", "decimal"}
+    assert not late & set(run.stdout.split())

@@ -6,10 +6,11 @@ SPDX-License-Identifier: Apache-2.0
 import importlib as _importlib
 
 from plait import _names
-from plait.scipy import fft, linalg, special, stats
 
 # Imported where they are used, for `import plait` to be quick.
-_LAZY = ("cluster", "integrate", "interpolate", "ndimage", "optimize", "signal", "sparse")
+_LAZY = (
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats",
+)  # fmt: skip
 _missing = _names.missing(__name__, globals(), _LAZY)
 
 
@@ -23,4 +24,4 @@ def __dir__():
     return sorted({*globals(), *_LAZY})
 
 
-__all__ = [*_LAZY, "fft", "linalg", "special", "stats"]
+__all__ = [*_LAZY]
