@@ -8,7 +8,9 @@
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
 #include <plait/transforms/bodies.h>
+#include <plait/transforms/custom_rules.h>
 #include <plait/transforms/implicit.h>
+#include <plait/transforms/tape_nodes.h>
 
 namespace plait {
 namespace {
@@ -133,31 +135,89 @@ const auto linear_solve_batch = rules<Batch>().on(linear_solve_p, batch_linear_s
 
 // --- custom_root ---------------------------------------------------------------------------------
 
-// The root as a function of what f captures and of the guess.
+// A part of Root::operator() or Root::jvp that runs a solver of the user's: traced first, where
+// traces take part, so that what the solver captures is an operand, which has no derivative.
+struct SolverCall {
+  Function run;
+  Jaxpr program;  // instead of run
+  std::size_t num_captured = 0;
+
+  // The captured arrays. A solver that fails when it is traced, since it reads values, stays as it
+  // is; a failure of another kind is raised again when it runs.
+  Arrays trace(std::span<const Aval> avals, bool (*is_failure)()) {
+    try {
+      Traced traced = make_jaxpr(run, avals, "custom_root");
+      program = std::move(traced.jaxpr);
+      num_captured = traced.captured.size();
+      return std::move(traced.captured);
+    } catch (...) {
+      if (!is_failure()) throw;
+    }
+    return {};
+  }
+  Arrays operator()(std::span<const Array> inputs, std::span<const Array> captured) const {
+    return program ? eval_jaxpr(program, concatenate(inputs, captured)) : run(inputs);
+  }
+};
+
+// The root as a function of what f captures, what the solvers capture, and of the guess.
 struct Root {
   Jaxpr f;  // x, captured -> f(x)
   std::size_t num_captured = 0;
-  flat::Solver solve, tangent_solve;
+  SolverCall solve;          // captured, guess -> x
+  SolverCall tangent_solve;  // captured, x, y -> the t with (df/dx) t = y
   std::string name;
   // Derivatives beyond this order differentiate the solver itself. Without a limit, tracing a rule
   // to a program would not end: its program of the root holds the rule of the next order.
   static constexpr int deepest = 3;
   inline static thread_local int depth = 0;
 
+  // Numbers that a solver gives have the dtypes of the unknowns.
+  Arrays as_unknowns(std::span<const Array> given) const {
+    Arrays arrays(given.begin(), given.end());
+    const auto avals = f->input_avals();
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (arrays[i].aval().weak) arrays[i] = lax::convert_element_type(arrays[i], avals[i].dtype);
+    return arrays;
+  }
   Function f_with(std::span<const Array> captured) const {
-    return [f = f, captured = Arrays(captured.begin(), captured.end())](std::span<const Array> x) {
-      return eval_jaxpr(f, concatenate(x, captured));
+    return [root = *this,
+            captured = Arrays(captured.begin(), captured.end())](std::span<const Array> x) {
+      return eval_jaxpr(root.f, concatenate(root.as_unknowns(x), captured));
     };
+  }
+  std::size_t num_operands() const {
+    return num_captured + solve.num_captured + tangent_solve.num_captured;
   }
   Arrays operator()(std::span<const Array> inputs) const {
     // The tape keeps function and rule beyond this call.
     const Function solved = [root = *this](std::span<const Array> inputs) {
       const std::size_t n = root.num_captured;
-      return root.solve(root.f_with(inputs.first(n)), inputs.subspan(n));
+      return root.solve(concatenate(inputs.first(n), inputs.subspan(root.num_operands())),
+                        inputs.subspan(n, root.solve.num_captured));
     };
     if (depth > deepest) return solved(inputs);
     const Function rule = [root = *this](std::span<const Array> both) { return root.jvp(both); };
     return flat::custom_jvp(solved, rule, inputs, name);
+  }
+  // captured, x, y -> solver(df/dx, y)
+  Arrays solve_linear(const flat::Solver& solver, std::span<const Array> inputs) const {
+    const std::size_t size = (inputs.size() - num_captured) / 2;
+    const std::span<const Array> x = inputs.subspan(num_captured, size);
+    const flat::LinearMap map =
+        flat::linearize(f_with(inputs.first(num_captured)), x, std::vector<bool>(size, true));
+    const Function g = [map, root = *this](std::span<const Array> given) {
+      const Arrays direction = root.as_unknowns(given);
+      Arrays operands;
+      for (int input : map.inputs) operands.push_back(direction[std::size_t(input)]);
+      const Arrays pushed = eval_jaxpr(map.jaxpr, concatenate(operands, map.residuals));
+      Arrays outputs;
+      for (const Array& output : map.outputs) outputs.push_back(lax::zeros_like(output.aval()));
+      for (std::size_t i = 0; i < pushed.size(); ++i)
+        outputs[std::size_t(map.outputs_with_tangent[i])] = pushed[i];
+      return outputs;
+    };
+    return solver(g, inputs.subspan(num_captured + size));
   }
   // (df/dx) dx = -(df/dc) dc.
   Arrays jvp(std::span<const Array> both) const {
@@ -183,21 +243,11 @@ struct Root {
     const Differentiated moved =
         flat::jvp([&](std::span<const Array> c) { return eval_jaxpr(f, concatenate(x, c)); },
                   captured, directions);
-    Arrays rhs;
-    for (const Tangent& tangent : moved.tangents) rhs.push_back(tangent.instantiate());
-    const flat::LinearMap map =
-        flat::linearize(f_with(captured), x, std::vector<bool>(x.size(), true));
-    const Function g = [map](std::span<const Array> direction) {
-      Arrays operands;
-      for (int input : map.inputs) operands.push_back(direction[std::size_t(input)]);
-      const Arrays pushed = eval_jaxpr(map.jaxpr, concatenate(operands, map.residuals));
-      Arrays outputs;
-      for (const Array& output : map.outputs) outputs.push_back(lax::zeros_like(output.aval()));
-      for (std::size_t i = 0; i < pushed.size(); ++i)
-        outputs[std::size_t(map.outputs_with_tangent[i])] = pushed[i];
-      return outputs;
-    };
-    for (const Array& dx : tangent_solve(g, rhs)) results.push_back(lax::neg(dx));
+    Arrays operands = concatenate(captured, x);
+    for (const Tangent& tangent : moved.tangents) operands.push_back(tangent.instantiate());
+    const std::span<const Array> of_solvers =
+        both.subspan(num_captured + solve.num_captured, tangent_solve.num_captured);
+    for (const Array& dx : tangent_solve(operands, of_solvers)) results.push_back(lax::neg(dx));
     return results;
   }
 };
@@ -229,8 +279,8 @@ Arrays flat::custom_linear_solve(const Function& matvec, std::span<const Array> 
 }
 
 Arrays flat::custom_root(const Function& f, std::span<const Array> initial_guess,
-                         const Solver& solve, const Solver& tangent_solve,
-                         const std::string& name) {
+                         const Solver& solve, const Solver& tangent_solve, const std::string& name,
+                         bool (*is_failure)()) {
   const Traced traced = make_jaxpr(f, strong_avals_of(initial_guess), "custom_root");
   const std::vector<Aval> outputs = traced.jaxpr->output_avals();
   bool equal = outputs.size() == initial_guess.size();
@@ -241,8 +291,27 @@ Arrays flat::custom_root(const Function& f, std::span<const Array> initial_guess
                          " arrays that do not have the shapes of the " +
                          std::to_string(initial_guess.size()) + " of the guess",
                      "return as many equations as there are unknowns");
-  const Root root{traced.jaxpr, traced.captured.size(), solve, tangent_solve, name};
-  return root(concatenate(traced.captured, initial_guess));
+  Root root{traced.jaxpr, traced.captured.size(), {}, {}, name};
+  const Root equation = root;
+  root.solve.run = [equation, solve](std::span<const Array> inputs) {
+    const std::size_t n = equation.num_captured;
+    return solve(equation.f_with(inputs.first(n)), inputs.subspan(n));
+  };
+  root.tangent_solve.run = [equation, tangent_solve](std::span<const Array> inputs) {
+    return equation.solve_linear(tangent_solve, inputs);
+  };
+  Arrays operands = traced.captured;
+  if (Trace::current() || may_record()) {
+    std::vector<Aval> avals = strong_avals_of(traced.captured);
+    const std::vector<Aval> unknowns = strong_avals_of(initial_guess);
+    for (SolverCall* call : {&root.solve, &root.tangent_solve}) {
+      avals.insert(avals.end(), unknowns.begin(), unknowns.end());
+      const Arrays captured =
+          call->trace(avals, is_failure ? is_failure : CustomRules{}.is_failure);
+      operands.insert(operands.end(), captured.begin(), captured.end());
+    }
+  }
+  return root(concatenate(operands, initial_guess));
 }
 
 }  // namespace plait

@@ -129,6 +129,25 @@ def test_custom_root_of_systems_may_look_at_values():
         lax.custom_root(lambda x: pnp.sum(x), np.ones(2), solve, tangent_solve)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jit])
+def test_what_the_solvers_of_custom_root_capture_has_no_derivative(wrap):
+    def cube_root(y):
+        def solve(f, x):
+            return pnp.cbrt(y)
+
+        guess = pnp.ones_like(y)
+        return lax.custom_root(lambda x: x**3 - y, guess, solve, lambda g, t: t / g(1.0) + 0 * y)
+
+    f = wrap(cube_root)
+    check(grad(f)(np.array(5.0)), np.array(5.0 ** (-2 / 3) / 3))
+    check(grad(grad(f))(np.array(5.0)), np.array(-2 / 9 * 5.0 ** (-5 / 3)))
+    check(vmap(grad(f))(np.array([2.0, 5.0])), np.array([2.0, 5.0]) ** (-2 / 3) / 3)
+    y = plait.variable(np.array(5.0))
+    f(y).backward()
+    check(y.grad, np.array(5.0 ** (-2 / 3) / 3))
+    check(grad(f)(np.array(5.0, np.float32)), np.array(5.0 ** (-2 / 3) / 3, np.float32), 1e-6)
+
+
 # --- The tape ---
 
 

@@ -23,9 +23,12 @@ Arrays custom_linear_solve(const Function& matvec, std::span<const Array> b, con
                            const Solver& transpose_solve = {}, bool symmetric = false);
 // An x with f(x) = 0, found by solve(f, initial_guess), which may branch on values where those of f
 // are known. tangent_solve(g, y) solves the linear g(x) = y. Derivatives are with respect to the
-// arrays that f captures.
+// arrays that f captures; what the solvers capture has none. Where traces take part the solvers are
+// traced; one that fails then, as is_failure says of the exception being handled (all of plait's,
+// where it is null), runs as it is, and may capture nothing that is being differentiated.
 Arrays custom_root(const Function& f, std::span<const Array> initial_guess, const Solver& solve,
-                   const Solver& tangent_solve, const std::string& name = "f");
+                   const Solver& tangent_solve, const std::string& name = "f",
+                   bool (*is_failure)() = nullptr);
 
 }  // namespace flat
 

@@ -94,7 +94,7 @@ py::list flat_custom_root(py::object f, py::object guess, py::object solve,
   TransformScope scope("custom_root", name);
   return from_arrays(flat::custom_root(to_function(f, name), to_arrays(guess),
                                        to_solver(std::move(solve)),
-                                       to_solver(std::move(tangent_solve)), name));
+                                       to_solver(std::move(tangent_solve)), name, is_failure));
 }
 
 }  // namespace

@@ -19,7 +19,15 @@ from plait.lax import Precision
 from jax import _doors
 from jax._dtypes import canonical, converted, creating, dtype_of
 from jax._narrow import narrowing, promoting
-from jax.lax._control import cond, fori_loop, scan, switch, while_loop
+from jax.lax._control import (
+    cond,
+    custom_linear_solve,
+    custom_root,
+    fori_loop,
+    scan,
+    switch,
+    while_loop,
+)
 
 _PROMOTING = set("add sub mul div rem pow max min atan2 nextafter clamp complex".split())
 for _name, _function in _catalogue("lax").items():

@@ -49,3 +49,13 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
 def while_loop(cond_fun, body_fun, init_val):
     """plait.lax.while_loop."""
     return _lax.while_loop(cond_fun, body_fun, entered(init_val))
+
+
+def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
+    """plait.lax.custom_root."""
+    return _lax.custom_root(f, entered(initial_guess), solve, tangent_solve, has_aux)
+
+
+def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
+    """plait.lax.custom_linear_solve."""
+    return _lax.custom_linear_solve(matvec, entered(b), solve, transpose_solve, symmetric, has_aux)
