@@ -27,10 +27,6 @@ Drivers& drivers() {
 
 std::atomic<const DeviceModules*> modules{nullptr};
 
-void load_modules() {
-  if (const DeviceModules* known = modules) known->load();
-}
-
 std::string_view name_of(Device::Kind kind) {
   const Driver* driver = driver_of(kind);
   return driver ? driver->name() : "cpu";
@@ -79,20 +75,23 @@ Driver* driver_of(Device::Kind kind) {
 }
 
 void set_device_modules(const DeviceModules* known) { modules = known; }
+void load_device_modules() {
+  if (const DeviceModules* known = modules) known->load();
+}
 
 std::string Device::to_string() const {
   return std::string(name_of(kind)) + ":" + std::to_string(index);
 }
 
 std::vector<Device> devices() {
-  load_modules();
+  load_device_modules();
   return registered_devices();
 }
 
 Device Device::named(std::string_view name) {
   // Modules are loaded where the name needs it: that takes a while.
   if (const std::optional<Device> device = registered_device(name)) return *device;
-  load_modules();
+  load_device_modules();
   if (const std::optional<Device> device = registered_device(name)) return *device;
   std::string known, reason;
   for (const Device device : registered_devices())

@@ -13,5 +13,6 @@ struct DeviceModules {
   std::string (*why_missing)(std::string_view kind);  // empty where it is not known
 };
 void set_device_modules(const DeviceModules* modules);  // for the life of the process
+void load_device_modules();                             // where there are any
 
 }  // namespace plait

@@ -4,14 +4,9 @@
 
 #include <string>
 
-namespace plait::cuda {
+#include "base/library.h"
 
-struct Library {
-  void* handle = nullptr;  // null: not found
-  std::string failure;     // why: "libnvrtc.so.13 is not installed"
-  // An address, or null.
-  void* find(const char* symbol) const;
-};
+namespace plait::cuda {
 
 // Where it may be. A driver belongs to the system; the rest also comes in wheels of Python.
 enum class Origin { system, wheels };
@@ -20,9 +15,5 @@ enum class Origin { system, wheels };
 // loaded, in wheels (nvidia/*/lib in the folders of PLAIT_WHEELS, and beside plait's own package),
 // where the loader looks, and in /usr/local/cuda*/lib64.
 Library load_library(const std::string& name, Origin origin);
-// Loads what a pattern of the shell names in a folder, for libraries that open it by name alone.
-void load_all(const std::string& folder, const std::string& pattern);
-// The folder of the library that holds this address; empty where that is not known.
-std::string folder_of(const void* address);
 
 }  // namespace plait::cuda
