@@ -125,12 +125,43 @@ std::int64_t winner_of(const T* x, std::int64_t n) {
       index =
           find_first(x, begin, end, [=](auto value) { return value == decltype(value)(winner); });
     }
+  } else if constexpr (std::is_integral_v<T>) {
+    constexpr std::int64_t block = 1024;
+    for (std::int64_t begin = 0; begin < n; begin += block) {
+      const std::int64_t end = std::min(n, begin + block);
+      T winner = best;
+      for (std::int64_t i = begin; i < end; ++i)
+        winner = beats<largest>(x[i], winner) ? x[i] : winner;
+      if (!beats<largest>(winner, best)) continue;
+      best = winner;
+      index = find_first(x, begin, end, [=](T value) { return value == winner; });
+    }
   } else {
     for (std::int64_t i = 1; i < n && best == best; ++i)
       if (const A value = A(x[i]); value != value || beats<largest>(value, best)) {
         best = value;
         index = i;
       }
+  }
+  return index;
+}
+
+// The same of a row that threads share: the winners of its parts, in turn.
+template <bool largest, class T>
+std::int64_t winner_of_long(const T* x, std::int64_t n) {
+  constexpr std::int64_t part = 1 << 16;
+  const std::int64_t parts = (n + part - 1) / part;
+  std::vector<std::int64_t> winners(static_cast<std::size_t>(parts));
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      winners[std::size_t(i)] =
+          i * part + winner_of<largest>(x + i * part, std::min(part, n - i * part));
+  });
+  using A = detail::Compute<T>;
+  std::int64_t index = winners[0];
+  for (const std::int64_t other : winners) {
+    const A best = A(x[index]), value = A(x[other]);
+    if (best == best && (value != value || beats<largest>(value, best))) index = other;
   }
   return index;
 }
@@ -163,6 +194,11 @@ template <bool largest, class T, class I>
 void argreduce_typed(const T* x, I* out, const AxisLoops& loops) {
   const std::int64_t grain =
       std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, loops.size * loops.inner));
+  if (loops.inner == 1 && loops.size >= 1 << 18 && loops.outer < num_threads()) {
+    for (std::int64_t o = 0; o < loops.outer; ++o)
+      out[o] = I(winner_of_long<largest>(x + o * loops.size, loops.size));
+    return;
+  }
   parallel_for(loops.outer, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o) {
       const T* row = x + o * loops.size * loops.inner;

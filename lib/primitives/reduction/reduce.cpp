@@ -1,4 +1,4 @@
-// reduce: sums, products, extremes and logic over axes.
+// reduce: sums, products, extremes and logic over axes. Its kernel is in reduce_eval.cpp.
 //
 // NOTE: [reduction order] The order of additions depends on the operand's shape and axes alone,
 // never on strides, threads or fusion, so that every way of running a program gives the same bits.
@@ -13,11 +13,9 @@
 
 #include "primitives/axis.h"
 #include "primitives/cost.h"
-#include "primitives/elementwise/wrapping.h"
 #include "primitives/last_params.h"
 #include "primitives/spelling.h"
 
-#include <plait/base/pool.h>
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
@@ -34,256 +32,6 @@ namespace plait {
 namespace {
 
 constexpr std::int64_t longest_joined = 256;  // of a stage that also covers the axis before it
-
-// A bool as a type of its own, because std::vector<bool> is not an array.
-struct Bool {
-  bool value;
-  Bool() = default;
-  explicit Bool(bool value) : value(value) {}
-  friend bool operator>=(Bool a, Bool b) { return a.value >= b.value; }
-  friend bool operator<=(Bool a, Bool b) { return a.value <= b.value; }
-  friend bool operator!=(Bool a, Bool b) { return a.value != b.value; }
-  friend bool operator&(Bool a, Bool b) { return a.value && b.value; }
-  friend bool operator|(Bool a, Bool b) { return a.value || b.value; }
-};
-
-struct Sum {
-  template <class T>
-  static T identity() {
-    return T(0);
-  }
-  template <class T>
-  static T combine(T a, T b) {
-    return T(wrapping(a) + wrapping(b));
-  }
-};
-struct Product {
-  template <class T>
-  static T identity() {
-    return T(1);
-  }
-  template <class T>
-  static T combine(T a, T b) {
-    return product(a, b);
-  }
-};
-struct Maximum {
-  template <class T>
-  static T identity() {
-    if constexpr (std::is_same_v<T, Bool>)
-      return Bool(false);
-    else
-      return std::numeric_limits<T>::has_infinity ? T(-std::numeric_limits<T>::infinity())
-                                                  : std::numeric_limits<T>::lowest();
-  }
-  template <class T>
-  static T combine(T a, T b) {
-    return a >= b || a != a ? a : b;
-  }  // NaN wins, then the first of equals, as in max
-};
-struct Minimum {
-  template <class T>
-  static T identity() {
-    if constexpr (std::is_same_v<T, Bool>)
-      return Bool(true);
-    else
-      return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
-                                                  : std::numeric_limits<T>::max();
-  }
-  template <class T>
-  static T combine(T a, T b) {
-    return a <= b || a != a ? a : b;
-  }
-};
-struct And {
-  template <class T>
-  static T identity() {
-    if constexpr (std::is_same_v<T, Bool>)
-      return Bool(true);
-    else
-      return T(~T(0));
-  }
-  template <class T>
-  static T combine(T a, T b) {
-    return T(a & b);
-  }
-};
-struct Or {
-  template <class T>
-  static T identity() {
-    return T(0);
-  }
-  template <class T>
-  static T combine(T a, T b) {
-    return T(a | b);
-  }
-};
-
-// One block of a row: eight accumulators, then a fixed tree.
-template <class Op, class T, class A>
-A reduce_block(const T* x, std::int64_t n, std::int64_t stride) {
-  A lanes[8];
-  for (A& lane : lanes) lane = Op::template identity<A>();
-  std::int64_t i = 0;
-  if (stride == 1)  // a loop of its own, which the compiler vectorises
-    for (; i + 8 <= n; i += 8)
-      for (int lane = 0; lane < 8; ++lane) lanes[lane] = Op::combine(lanes[lane], A(x[i + lane]));
-  for (int lane = 0; i < n; ++i, lane = (lane + 1) % 8)
-    lanes[lane] = Op::combine(lanes[lane], A(x[i * stride]));
-  for (int width = 4; width > 0; width /= 2)
-    for (int lane = 0; lane < width; ++lane)
-      lanes[lane] = Op::combine(lanes[lane], lanes[lane + width]);
-  return lanes[0];
-}
-
-template <class Op, class A>
-A combine_pairwise(const A* x, std::int64_t n) {
-  if (n == 1) return x[0];
-  const std::int64_t half = n / 2;
-  return Op::combine(combine_pairwise<Op>(x, half), combine_pairwise<Op>(x + half, n - half));
-}
-
-// The same for n rows of `width` columns. scratch holds a row for every halving.
-template <class Op, class A>
-void combine_rows(const A* x, std::int64_t n, std::int64_t columns, std::int64_t width, A* result,
-                  A* scratch) {
-  if (n == 1) {
-    std::copy_n(x, width, result);
-    return;
-  }
-  const std::int64_t half = n / 2;
-  combine_rows<Op>(x, half, columns, width, result, scratch);
-  combine_rows<Op>(x + half * columns, n - half, columns, width, scratch, scratch + width);
-  for (std::int64_t j = 0; j < width; ++j) result[j] = Op::combine(result[j], scratch[j]);
-}
-
-constexpr std::int64_t tile = 256;  // columns
-std::int64_t num_tiles(const ReductionStage& stage) { return (stage.inner + tile - 1) / tile; }
-
-// Combines the partial results of blocks, to one each: [outer, inner, blocks] where the stage is by
-// rows, else [outer, blocks, inner].
-template <class Op, class A, class R>
-void combine_blocks(const ReductionStage& stage, const A* numbers, R* out) {
-  const std::int64_t blocks = stage.num_blocks();
-  if (stage.is_by_rows()) {
-    parallel_for(stage.outer * stage.inner, std::max<std::int64_t>(1, 16384 / blocks),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end; ++i)
-                     out[i] = R(combine_pairwise<Op>(numbers + i * blocks, blocks));
-                 });
-    return;
-  }
-  const std::int64_t tiles = num_tiles(stage);
-  parallel_for(stage.outer * tiles, std::max<std::int64_t>(1, 256 / blocks),
-               [&](std::int64_t begin, std::int64_t end) {
-                 A result[tile];
-                 std::unique_ptr<A[]> scratch(new A[tile * std::bit_width(std::uint64_t(blocks))]);
-                 for (std::int64_t t = begin; t < end; ++t) {
-                   const std::int64_t first = t % tiles * tile,
-                                      width = std::min(tile, stage.inner - first), o = t / tiles;
-                   combine_rows<Op>(numbers + o * blocks * stage.inner + first, blocks, stage.inner,
-                                    width, result, scratch.get());
-                   for (std::int64_t j = 0; j < width; ++j)
-                     out[o * stage.inner + first + j] = R(result[j]);
-                 }
-               });
-}
-
-// One block of every column of a tile.
-template <class Op, class T, class A>
-void reduce_tile(const T* x, std::int64_t n, std::int64_t columns, std::int64_t width, A* result) {
-  std::fill_n(result, width, Op::template identity<A>());
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < width; ++j)
-      result[j] = Op::combine(result[j], A(x[i * columns + j]));
-}
-
-template <class Op, class T, class A>
-void reduce_blocks(const ReductionStage& stage, const T* x, A* numbers) {
-  const std::int64_t blocks = stage.num_blocks(), size = stage.block(), inner = stage.inner;
-  if (stage.is_by_rows()) {
-    const std::int64_t count = stage.outer * inner * blocks;
-    parallel_for(
-        count, std::max<std::int64_t>(1, 131072 / std::clamp<std::int64_t>(stage.n, 1, size)),
-        [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t row = i / blocks, first = i % blocks * size;
-            const T* const start = x + (row / inner * stage.n + first) * inner + row % inner;
-            numbers[i] = reduce_block<Op, T, A>(start, std::min(size, stage.n - first), inner);
-          }
-        });
-    return;
-  }
-  const std::int64_t tiles = num_tiles(stage);
-  parallel_for(stage.outer * blocks * tiles, 8, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t block = i / tiles, first = i % tiles * tile;
-      const std::int64_t row = block % blocks * size;
-      reduce_tile<Op, T, A>(x + (block / blocks * stage.n + row) * inner + first,
-                            std::min(size, stage.n - row), inner, std::min(tile, inner - first),
-                            numbers + block * inner + first);
-    }
-  });
-}
-
-// Memory for values of a type that has a dtype's size.
-template <class A>
-Buffer room_for(std::int64_t count) {
-  return Buffer::empty(DType::uint8, {count * std::int64_t(sizeof(A))});
-}
-
-template <class Op, class T, class A>
-void finish_stages(std::span<const ReductionStage> stages, const A* numbers, T* out) {
-  const ReductionStage& stage = stages[0];
-  if (stages.size() == 1) return combine_blocks<Op>(stage, numbers, out);
-  Buffer results = room_for<A>(stage.outer * stage.inner);
-  A* const x = static_cast<A*>(results.mutable_data());
-  combine_blocks<Op>(stage, numbers, x);
-  const ReductionStage& next = stages[1];
-  Buffer blocks = room_for<A>(next.outer * next.inner * next.num_blocks());
-  reduce_blocks<Op, A, A>(next, x, static_cast<A*>(blocks.mutable_data()));
-  finish_stages<Op, T, A>(stages.subspan(1), static_cast<const A*>(blocks.data()), out);
-}
-
-template <class Op, class T>
-void reduce_typed(const View& input, const View& output, std::span<const int> axes) {
-  using A = detail::Compute<T>;
-  if (num_elements(output.shape) == 0) return;
-  Buffer copy;
-  const T* x = input.as<T>();
-  if (!input.is_dense()) {
-    copy = Buffer::copy_of(input);
-    x = static_cast<const T*>(copy.data());
-  }
-  const ReductionStages stages = reduction_stages(input.shape, axes);
-  const ReductionStage& first = stages[0];
-  if constexpr (std::is_same_v<T, A>)
-    if (stages.size() == 1 && first.num_blocks() == 1)
-      return reduce_blocks<Op, T, A>(first, x, output.as<T>());
-  Buffer numbers = room_for<A>(first.outer * first.inner * first.num_blocks());
-  reduce_blocks<Op, T, A>(first, x, static_cast<A*>(numbers.mutable_data()));
-  finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers.data()), output.as<T>());
-}
-
-// Calls f<Op, T>() for the operation of a kind and its element type.
-template <class F>
-void visit_reduction(const std::string& kind, DType dtype, const F& f) {
-  auto visit = [&]<class Op, DTypes types>() {
-    visit_dtype(dtype, [&](auto element) {
-      using T = decltype(element);
-      constexpr bool compares = std::is_same_v<Op, Maximum> || std::is_same_v<Op, Minimum>;
-      using Number = std::conditional_t<compares, T, typename UnsignedOf<T>::type>;
-      using Element = std::conditional_t<std::is_same_v<T, bool>, Bool, Number>;
-      if constexpr (types.has(dtype_of<T>())) f.template operator()<Op, Element>();
-    });
-  };
-  if (kind == "sum") return visit.template operator()<Sum, numbers>();
-  if (kind == "prod") return visit.template operator()<Product, numbers>();
-  if (kind == "max") return visit.template operator()<Maximum, real_numbers | boolean>();
-  if (kind == "min") return visit.template operator()<Minimum, real_numbers | boolean>();
-  if (kind == "and") return visit.template operator()<And, integers | boolean>();
-  visit.template operator()<Or, integers | boolean>();
-}
 
 DTypes types_of(const std::string& kind) {
   if (kind == "sum" || kind == "prod") return numbers;
@@ -708,9 +456,7 @@ static const auto reduce_def =
         .rule<Eval>(
             [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
               const AxisList axes = axis_list(params, "axes");
-              visit_reduction(params.text("kind"), inputs[0].dtype, [&]<class Op, class T>() {
-                reduce_typed<Op, T>(inputs[0], outputs[0], axes);
-              });
+              eval_reduce(inputs[0], outputs[0], params.text("kind"), axes);
             })
         .rule<Emit>([](loops::Writer& w, const Equation& equation,
                        std::span<const loops::Tensor> inputs) -> loops::Tensors {

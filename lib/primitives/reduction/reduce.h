@@ -29,6 +29,10 @@ struct ReductionStage {
 using ReductionStages = InlineVector<ReductionStage, 3>;
 ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes);
 
+// The kernel: elements of a kind's dtypes, of any strides, to a dense output.
+void eval_reduce(const View& input, const View& output, const std::string& kind,
+                 std::span<const int> axes);
+
 // The value that changes nothing, and the elementwise primitive that combines two numbers.
 Literal identity_of(const std::string& kind, DType dtype);
 const Primitive& combining(const std::string& kind);
