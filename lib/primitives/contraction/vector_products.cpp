@@ -175,34 +175,50 @@ T added_pairwise(const T* numbers, std::int64_t count, std::int64_t apart) {
          added_pairwise(numbers + half * apart, count - half, apart);
 }
 
-// Sums of some blocks of a product of two contiguous vectors, several at a time, so that no fma
-// waits for the one before.
+// Products of contiguous vectors, some at a time, so that no fma waits for the one before: those of
+// the same terms of both operands, which are so far apart.
 template <class T>
-void sum_blocks(const T* lhs, const T* rhs, std::int64_t blocks, T* out) {
-  constexpr int at_once = 4, packs = parts / width<T>;
-  std::int64_t block = 0;
-  for (; block + at_once <= blocks; block += at_once) {
-    const T *const left = lhs + block * block_terms, *const right = rhs + block * block_terms;
-    Lanes<T> sums[at_once][packs];
-    for (auto& of : sums)
-      for (Lanes<T>& sum : of) sum = Lanes<T>(T(0));
-    for (std::int64_t i = 0; i < block_terms; i += parts)
-#pragma GCC unroll 2
-      for (int p = 0; p < packs; ++p)
-#pragma GCC unroll 4
-        for (int j = 0; j < at_once; ++j) {
-          const std::int64_t at = j * block_terms + i + p * width<T>;
-          sums[j][p] = math::fma(Lanes<T>::load(left + at), Lanes<T>::load(right + at), sums[j][p]);
-        }
-    for (int j = 0; j < at_once; ++j) {
-      T numbers[parts];
-      for (int p = 0; p < packs; ++p) sums[j][p].store(numbers + p * width<T>);
-      out[block + j] = joined(numbers);
-    }
+struct Vectors {
+  const T *lhs, *rhs;
+  std::int64_t lhs_apart, rhs_apart, terms;
+
+  Vectors from(std::int64_t first) const {
+    return {lhs + first * lhs_apart, rhs + first * rhs_apart, lhs_apart, rhs_apart, terms};
   }
-  for (; block < blocks; ++block)
-    sum_columns<T, 1>({lhs, rhs + block * block_terms, 1, 1, 0, block_terms, 1, nullptr},
-                      lhs + block * block_terms, out + block);
+};
+
+template <class T, int at_once>
+void sum_vectors(const Vectors<T>& v, T* out) {
+  constexpr int packs = parts / width<T>;
+  Lanes<T> sums[at_once][packs];
+  for (auto& of : sums)
+    for (Lanes<T>& sum : of) sum = Lanes<T>(T(0));
+  std::int64_t i = 0;
+  for (; i + parts <= v.terms; i += parts)
+#pragma GCC unroll 2
+    for (int p = 0; p < packs; ++p)
+#pragma GCC unroll 4
+      for (int j = 0; j < at_once; ++j) {
+        const std::int64_t at = i + p * width<T>;
+        sums[j][p] = math::fma(Lanes<T>::load(v.lhs + j * v.lhs_apart + at),
+                               Lanes<T>::load(v.rhs + j * v.rhs_apart + at), sums[j][p]);
+      }
+  for (int j = 0; j < at_once; ++j) {
+    T numbers[parts];
+    for (int p = 0; p < packs; ++p) sums[j][p].store(numbers + p * width<T>);
+    for (std::int64_t rest = i; rest < v.terms; ++rest)
+      numbers[rest - i] =
+          std::fma(v.lhs[j * v.lhs_apart + rest], v.rhs[j * v.rhs_apart + rest], numbers[rest - i]);
+    out[j] = joined(numbers);
+  }
+}
+
+template <class T>
+void sum_all_vectors(const Vectors<T>& v, std::int64_t count, T* out) {
+  constexpr int at_once = 4;
+  std::int64_t j = 0;
+  for (; j + at_once <= count; j += at_once) sum_vectors<T, at_once>(v.from(j), out + j);
+  for (; j < count; ++j) sum_vectors<T, 1>(v.from(j), out + j);
 }
 
 // A product of two contiguous vectors of several blocks.
@@ -211,15 +227,16 @@ T multiply_vectors(const T* lhs, const T* rhs, std::int64_t k) {
   const std::int64_t whole = k / block_terms, blocks = (k + block_terms - 1) / block_terms;
   std::vector<T> numbers(static_cast<std::size_t>(blocks));
   const std::int64_t grain = grain_while_spinning(k, worth_a_thread);
+  const Vectors<T> all{lhs, rhs, block_terms, block_terms, block_terms};
   parallel_for(whole, std::max<std::int64_t>(4, grain / block_terms),
                [&](std::int64_t begin, std::int64_t end) {
-                 sum_blocks(lhs + begin * block_terms, rhs + begin * block_terms, end - begin,
-                            numbers.data() + begin);
+                 sum_all_vectors(all.from(begin), end - begin, numbers.data() + begin);
                });
-  if (whole < blocks)
-    sum_columns<T, 1>(
-        {lhs, rhs + whole * block_terms, 1, 1, 0, k - whole * block_terms, 1, nullptr},
-        lhs + whole * block_terms, numbers.data() + whole);
+  if (whole < blocks) {
+    Vectors<T> rest = all.from(whole);
+    rest.terms = k - whole * block_terms;
+    sum_vectors<T, 1>(rest, numbers.data() + whole);
+  }
   return added_pairwise(numbers.data(), blocks, 1);
 }
 
@@ -251,6 +268,14 @@ template <class T>
 void multiply_all(const MatrixStack<T>& lhs, const MatrixStack<T>& rhs, std::int64_t batch,
                   std::int64_t k, std::int64_t n, T* out) {
   constexpr std::int64_t line = 64 / sizeof(T), widest = 1024;
+  if (n == 1 && k <= block_terms && lhs.column_stride == 1 && rhs.row_stride == 1) {
+    const Vectors<T> all{lhs.data, rhs.data, lhs.batch_stride, rhs.batch_stride, k};
+    const std::int64_t grain = grain_while_spinning(batch * k, worth_a_thread);
+    return parallel_for(batch, std::max<std::int64_t>(4, grain / std::max<std::int64_t>(1, k)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          sum_all_vectors(all.from(begin), end - begin, out + begin);
+                        });
+  }
   // Blocks small enough that all threads have work, in whole cache lines.
   const std::int64_t shared = ((n + num_threads() - 1) / num_threads() + line - 1) / line * line;
   const std::int64_t block = std::clamp(batch > 1 ? n : shared, line, widest);
