@@ -96,6 +96,9 @@ struct Pass {
   int radix;
   std::int64_t m, s;            // see above
   std::vector<T> of_re, of_im;  // w^(p k) for k = 1 .. radix - 1, for each p
+  // Of a radix without a butterfly of its own: cos and sin(2 pi j k / radix), for j and k of the
+  // first half from 1 on.
+  std::vector<T> cosines = {}, sines = {};
 };
 
 template <int R, class V, class T>
@@ -131,6 +134,70 @@ void run_pass(const Pass<T>& pass, Split<V> x, Split<V> y) {
   }
 }
 
+// The transform of the numbers of an odd radix up to largest_summed, as run_pass.
+template <class V, class T>
+struct AnyRadix {
+  static constexpr int most = (largest_summed - 1) / 2;
+
+  explicit AnyRadix(const Pass<T>& pass) : pass(pass), half((pass.radix - 1) / 2) {}
+  const Pass<T>& pass;
+  const int half;
+  Number<V> first, sums[most], gaps[most];
+
+  // Results j, j + 1 and so on, less one, and those at radix - j, by store(k, number).
+  template <int count, class Store>
+  void run(int j, const Store& store) const {
+    Number<V> even[count], odd[count];
+    for (int i = 0; i < count; ++i) even[i] = first, odd[i] = {V(T(0)), V(T(0))};
+    const T *const cosines = pass.cosines.data() + j * half, *sines = pass.sines.data() + j * half;
+    for (int k = 0; k < half; ++k)
+#pragma GCC unroll 2
+      for (int i = 0; i < count; ++i) {
+        const V c(cosines[i * half + k]), s(sines[i * half + k]);
+        even[i] = {fma(sums[k].re, c, even[i].re), fma(sums[k].im, c, even[i].im)};
+        odd[i] = {fma(gaps[k].re, s, odd[i].re), fma(gaps[k].im, s, odd[i].im)};
+      }
+    for (int i = 0; i < count; ++i) {
+      store(j + 1 + i, even[i] + odd[i]);
+      store(pass.radix - 1 - j - i, even[i] - odd[i]);
+    }
+  }
+};
+
+template <class V, class T>
+void run_any_pass(const Pass<T>& pass, Split<V> x, Split<V> y) {
+  const std::int64_t m = pass.m, s = pass.s;
+  const int R = pass.radix;
+  AnyRadix<V, T> numbers(pass);
+  for (std::int64_t p = 0; p < m; ++p) {
+    const T *w_re = pass.of_re.data() + p * (R - 1), *w_im = pass.of_im.data() + p * (R - 1);
+    for (std::int64_t q = 0; q < s; ++q) {
+      const auto number = [&](int k) {
+        const std::int64_t at = q + s * (p + m * k);
+        return Number<V>{x.re[at], x.im[at]};
+      };
+      const std::int64_t to = q + s * R * p;
+      const auto store = [&](int k, Number<V> result) {
+        const Number<V> turned = times(result, w_re[k - 1], w_im[k - 1]);
+        y.re[to + s * k] = turned.re;
+        y.im[to + s * k] = turned.im;
+      };
+      Number<V> total = numbers.first = number(0);
+      for (int k = 1; k <= numbers.half; ++k) {
+        const Number<V> a = number(k), b = number(R - k);
+        numbers.sums[k - 1] = a + b;
+        numbers.gaps[k - 1] = times_minus_i(a - b);
+        total = total + numbers.sums[k - 1];
+      }
+      y.re[to] = total.re;
+      y.im[to] = total.im;
+      int j = 0;
+      for (; j + 2 <= numbers.half; j += 2) numbers.template run<2>(j, store);
+      if (j < numbers.half) numbers.template run<1>(j, store);
+    }
+  }
+}
+
 // All passes, to and fro between two places; gives the one that holds the result.
 template <class V, class T>
 Split<V> run_passes(const std::vector<Pass<T>>& passes, Split<V> x, Split<V> y) {
@@ -154,8 +221,11 @@ Split<V> run_passes(const std::vector<Pass<T>>& passes, Split<V> x, Split<V> y) 
       case 11:
         run_pass<11>(pass, x, y);
         break;
-      default:
+      case 13:
         run_pass<13>(pass, x, y);
+        break;
+      default:
+        run_any_pass(pass, x, y);
     }
     std::swap(x, y);
   }

@@ -95,7 +95,7 @@ std::int64_t distance_of(std::int64_t count, const Row<T>* rows) {
 
 template <class T>
 Plan<T>::Plan(std::int64_t n) : n_(n) {
-  if (!is_smooth(n)) {
+  if (!is_smooth(n, largest_summed)) {
     make_convolution();
     return;
   }
@@ -106,8 +106,13 @@ Plan<T>::Plan(std::int64_t n) : n_(n) {
 template <class T>
 void Plan<T>::make_passes() {
   std::int64_t left = n_, s = 1;
-  for (const int radix : radices_of(n_)) {
+  for (const int radix : radices_of(n_, largest_summed)) {
     Pass<T> pass{radix, left / radix, s, {}, {}};
+    for (int j = 1; radix > largest_radix && 2 * j < radix; ++j)
+      for (int k = 1; 2 * k < radix; ++k) {
+        pass.cosines.push_back(T(root(j * k, radix).real()));
+        pass.sines.push_back(T(-root(j * k, radix).imag()));
+      }
     for (std::int64_t p = 0; p < pass.m; ++p)
       for (int k = 1; k < radix; ++k) {
         const std::complex<double> w = root(p * k, left);

@@ -2,7 +2,7 @@
 //
 //   rows of up to some thousand numbers   as many side by side as a register has lanes
 //   longer ones                           as n1 by n2 matrices: the columns, factors, the rows
-//   lengths with a prime above 13         as a convolution of a better length
+//   lengths with a prime above 61         as a convolution of a better length
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -32,17 +32,22 @@ inline std::complex<double> root(std::int64_t t, std::int64_t n) {
   return {cos_sign * (is_swapped ? s : c), sin_sign * (is_swapped ? c : s)};
 }
 
-// The factors that a transform is made of; the last radix is 1 where a larger prime is left.
-inline constexpr std::int64_t largest_radix = 13;
-inline std::vector<int> radices_of(std::int64_t n) {
+// The factors that a transform is made of: up to `largest`. The last radix is 1 where a larger
+// prime is left.
+inline constexpr int largest_radix = 13;   // of butterflies
+inline constexpr int largest_summed = 61;  // whose sums cost less than a convolution
+inline std::vector<int> radices_of(std::int64_t n, int largest = largest_radix) {
   std::vector<int> radices;
-  for (const int radix : {4, 2, 3, 5, 7, 11, 13})
+  const auto divide = [&](int radix) {
     for (; n % radix == 0; n /= radix) radices.push_back(radix);
+  };
+  for (const int radix : {4, 2, 3, 5, 7, 11, 13}) divide(radix);
+  for (int radix = largest_radix + 4; radix <= largest; radix += 2) divide(radix);
   if (n > 1) radices.push_back(1);
   return radices;
 }
-inline bool is_smooth(std::int64_t n) {
-  const std::vector<int> radices = radices_of(n);
+inline bool is_smooth(std::int64_t n, int largest = largest_radix) {
+  const std::vector<int> radices = radices_of(n, largest);
   return radices.empty() || radices.back() != 1;
 }
 
