@@ -281,7 +281,8 @@ class Division {
 }  // namespace
 
 bool tridiagonal_eigen(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& q) {
-  if (q.size() == 0 || d.size() <= smallest) return tridiagonal_by_rotations(d, e, q);
+  if (q.size() == 0) return tridiagonal_values(d, e);
+  if (d.size() <= smallest) return tridiagonal_by_rotations(d, e, q);
   q.setZero();
   return Division(d, e, q).solve(0, d.size());
 }

@@ -154,6 +154,47 @@ void tridiagonalise(Eigen::MatrixXd& a, Eigen::VectorXd& d, Eigen::VectorXd& e,
   }
 }
 
+// Steps without square roots, of Pal, Walker and Kahan, on the squares of what is beside the
+// diagonal: Parlett, "The Symmetric Eigenvalue Problem", section 8.15.
+bool tridiagonal_values(Eigen::VectorXd& d, Eigen::VectorXd& e) {
+  const std::int64_t n = d.size();
+  const double size = n == 0 ? 0 : std::max(d.cwiseAbs().maxCoeff(), e.cwiseAbs().maxCoeff());
+  if (!(size > 0) || !std::isfinite(size)) return size == 0;
+  d /= size;
+  e = (e / size).cwiseAbs2();
+  const auto is_split = [&](std::int64_t i) {
+    const double sum = 0x1p-53 * (std::abs(d[i]) + std::abs(d[i + 1]));
+    return e[i] <= sum * sum;
+  };
+  std::int64_t hi = n - 1;
+  for (std::int64_t steps = 0; hi > 0; ++steps) {
+    if (steps > 40 * n) return false;
+    if (is_split(hi - 1)) {
+      --hi;
+      continue;
+    }
+    std::int64_t lo = hi - 1;
+    while (lo > 0 && !is_split(lo - 1)) --lo;
+    const double beside = std::sqrt(e[hi - 1]), half = (d[hi - 1] - d[hi]) / (2 * beside);
+    const double shift = d[hi] - beside / (half + std::copysign(std::hypot(half, 1.0), half));
+    double c = 1, s = 0, gamma = d[lo] - shift, square = gamma * gamma;
+    for (std::int64_t i = lo; i < hi; ++i) {
+      const double b = e[i], r = square + b, before = c, gamma_before = gamma, next = d[i + 1];
+      if (i > lo) e[i - 1] = s * r;
+      c = square / r;
+      s = b / r;
+      gamma = c * (next - shift) - s * gamma_before;
+      d[i] = gamma_before + (next - gamma);
+      square = c != 0 ? gamma * gamma / c : before * b;
+    }
+    e[hi - 1] = s * square;
+    d[hi] = shift + gamma;
+  }
+  d *= size;
+  std::sort(d.begin(), d.end());
+  return true;
+}
+
 bool tridiagonal_by_rotations(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& q) {
   const std::int64_t n = d.size();
   Rotations rotations(q);

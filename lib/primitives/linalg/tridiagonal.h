@@ -17,7 +17,9 @@ void tridiagonalise(Eigen::MatrixXd& a, Eigen::VectorXd& d, Eigen::VectorXd& e,
 // q, an identity, the eigenvectors; it is skipped where it is empty. False when an iteration does
 // not converge.
 bool tridiagonal_eigen(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& q);
-// The same by QR steps, which need twice the time where there are many rows.
+// The same of eigenvalues alone: e is used up.
+bool tridiagonal_values(Eigen::VectorXd& d, Eigen::VectorXd& e);
+// With eigenvectors by QR steps, which need twice the time where there are many rows.
 bool tridiagonal_by_rotations(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& q);
 
 }  // namespace plait::matrices
