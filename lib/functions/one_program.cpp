@@ -11,6 +11,9 @@
 namespace plait::functions {
 namespace {
 
+// Of less work, compilation costs more than it saves, unless the call is repeated.
+constexpr std::int64_t large = 16384;
+
 struct Entry {
   std::string name;
   Params attributes;
@@ -74,8 +77,7 @@ Programs& programs() {
 
 Array in_one_program(std::string_view name, std::span<const Array> inputs, const Params& attributes,
                      Dim work, const Function& body) {
-  // Of less work, compilation costs more than it saves, unless the call is repeated.
-  constexpr std::int64_t large = 16384, often = 5;
+  constexpr int often = 5;
   const bool is_eager = !Trace::current() && work.is_constant() &&
                         std::all_of(inputs.begin(), inputs.end(), [](const Array& input) {
                           return input.is_valid() && input.node()->is_plain();
@@ -93,10 +95,23 @@ Array in_one_program(std::string_view name, std::span<const Array> inputs, const
   return bind(call_p, inputs, call);
 }
 
-Array in_one_program(std::string_view name, std::span<const Array> inputs, const Function& body) {
+namespace {
+Dim work_of(std::span<const Array> inputs) {
   Dim work = 1;
   for (const Array& input : inputs)
     if (input.ndim() > 0) work = maximum(work, input.shape().num_elements());
+  return work;
+}
+}  // namespace
+
+Array in_one_program(std::string_view name, std::span<const Array> inputs, const Function& body) {
+  return in_one_program(name, inputs, {}, work_of(inputs), body);
+}
+
+Array few_in_one_program(std::string_view name, std::span<const Array> inputs,
+                         const Function& body) {
+  const Dim work = work_of(inputs);
+  if (less_equal(large, work) != false) return body(inputs)[0];
   return in_one_program(name, inputs, {}, work, body);
 }
 

@@ -15,5 +15,9 @@ Array in_one_program(std::string_view name, std::span<const Array> inputs, const
                      Dim work, const Function& body);
 // The work is that of a step over the largest input.
 Array in_one_program(std::string_view name, std::span<const Array> inputs, const Function& body);
+// The same for bodies of a few cheap steps: of large arrays, each of them costs less than a program
+// that is not compiled yet.
+Array few_in_one_program(std::string_view name, std::span<const Array> inputs,
+                         const Function& body);
 
 }  // namespace plait::functions

@@ -124,13 +124,14 @@ Array numpy::minimum(Operand x1, Operand x2) { return bind(min_p, promoted("mini
 namespace {
 Array ignoring_nan(const Primitive& primitive, std::string_view name, const Operand& x1,
                    const Operand& x2) {
-  const Arrays x = promoted(name, {x1, x2});
-  const Array result = bind(primitive, x);
-  if (!is_floating(x[0].dtype())) return result;
-  auto nan = [](const Array& a) { return lax::ne(a, a); };
-  const Array y = full_shape(x[1], result), z = full_shape(x[0], result);
-  return lax::select(full_shape(nan(x[0]), result), y,
-                     lax::select(full_shape(nan(x[1]), result), z, result));
+  const Arrays numbers = promoted(name, {x1, x2});
+  if (!is_floating(numbers[0].dtype())) return bind(primitive, numbers);
+  return in_one_program(name, numbers, [&](std::span<const Array> x) {
+    const Array result = bind(primitive, {x[0], x[1]});
+    auto nan = [&](const Array& a) { return full_shape(lax::ne(a, a), result); };
+    const Array y = full_shape(x[1], result), z = full_shape(x[0], result);
+    return Arrays{lax::select(nan(x[0]), y, lax::select(nan(x[1]), z, result))};
+  });
 }
 }  // namespace
 Array numpy::fmax(Operand x1, Operand x2) { return ignoring_nan(max_p, "fmax", x1, x2); }
@@ -175,19 +176,31 @@ Array numpy::reciprocal(Operand x) {
 }
 
 Array numpy::clip(Operand a, const OptionalArray& min, const OptionalArray& max) {
+  if (min && max && min->ndim() == 0 && max->ndim() == 0) {
+    const Arrays x = promoted("clip", {a, *min, *max});
+    return few_in_one_program("clip", x, [](std::span<const Array> x) {
+      return Arrays{bind(min_p, {bind(max_p, {x[0], x[1]}), x[2]})};
+    });
+  }
   Array result = a;
   if (min) result = maximum(result, *min);
   if (max) result = minimum(result, *max);
   return result;
 }
 
+namespace {
+Array heaviside_of(const Array& x, const Array& at_zero) {
+  const Array zero = constant(0, x);
+  const Array step = lax::convert_element_type(lax::gt(x, zero), x.dtype(), x.aval().weak);
+  const Array number =
+      lax::select(lax::eq(x, zero), full_shape(at_zero, x), full_shape(step, at_zero));
+  return lax::select(lax::ne(x, x), full_shape(x, at_zero), number);
+}
+}  // namespace
+
 Array numpy::heaviside(Operand x1, Operand x2) {
-  const Arrays x = promoted_inexact("heaviside", {x1, x2});
-  const Array zero = constant(0, x[0]);
-  const Array step = lax::convert_element_type(lax::gt(x[0], zero), x[0].dtype(), x[0].aval().weak);
-  const Array at_zero =
-      lax::select(lax::eq(x[0], zero), full_shape(x[1], x[0]), full_shape(step, x[1]));
-  return lax::select(lax::ne(x[0], x[0]), full_shape(x[0], x[1]), at_zero);
+  return in_one_program("heaviside", promoted_inexact("heaviside", {x1, x2}),
+                        [](std::span<const Array> x) { return Arrays{heaviside_of(x[0], x[1])}; });
 }
 
 Array numpy::nan_to_num(Operand x, double nan, const std::optional<double>& posinf,
@@ -220,8 +233,9 @@ Array numpy::floor(Operand x) { return rounded(floor_p, "floor", x); }
 Array numpy::ceil(Operand x) { return rounded(ceil_p, "ceil", x); }
 Array numpy::trunc(Operand x) {
   if (!is_inexact(x.dtype())) return x;
-  const Array y = floating_only("trunc", x);
-  return lax::select(lax::lt(y, constant(0, y)), lax::ceil(y), lax::floor(y));
+  return in_one_program("trunc", Arrays{floating_only("trunc", x)}, [](std::span<const Array> x) {
+    return Arrays{lax::select(lax::lt(x[0], constant(0, x[0])), lax::ceil(x[0]), lax::floor(x[0]))};
+  });
 }
 Array numpy::fix(Operand x) { return trunc(x); }
 Array numpy::rint(Operand x) {
@@ -254,12 +268,8 @@ Array numpy::around(Operand a, int decimals) { return round(a, decimals); }
 // --- Exponentials and logarithms -----------------------------------------------------------------
 
 Array numpy::exp(Operand x) { return lax::exp(to_inexact(x)); }
-Array numpy::exp2(Operand x) {
-  const Array y = to_inexact(x);
-  return lax::pow(constant(2, y), y);
-}
 Array numpy::expm1(Operand x) {
-  return is_complex(x.dtype()) ? complex_expm1(x) : lax::expm1(to_inexact(x));
+  return is_complex(x.dtype()) ? program_of<complex_expm1>("expm1", x) : lax::expm1(to_inexact(x));
 }
 Array numpy::log(Operand x) { return lax::log(to_inexact(x)); }
 Array numpy::log2(Operand x) {
@@ -271,7 +281,7 @@ Array numpy::log10(Operand x) {
   return lax::div(lax::log(y), constant(M_LN10, y));
 }
 Array numpy::log1p(Operand x) {
-  return is_complex(x.dtype()) ? complex_log1p(x) : lax::log1p(to_inexact(x));
+  return is_complex(x.dtype()) ? program_of<complex_log1p>("log1p", x) : lax::log1p(to_inexact(x));
 }
 Array numpy::sqrt(Operand x) { return lax::sqrt(to_inexact(x)); }
 
@@ -282,7 +292,10 @@ Array numpy::imag(Operand val) {
   return is_complex(val.dtype()) ? lax::imag(val) : lax::zeros_like(val.aval());
 }
 Array numpy::conj(Operand x) {
-  return is_complex(x.dtype()) ? lax::complex(lax::real(x), lax::neg(lax::imag(x))) : Array(x);
+  if (!is_complex(x.dtype())) return x;
+  return in_one_program("conj", Arrays{x}, [](std::span<const Array> z) {
+    return Arrays{lax::complex(lax::real(z[0]), lax::neg(lax::imag(z[0])))};
+  });
 }
 Array numpy::conjugate(Operand x) { return conj(x); }
 Array numpy::angle(Operand z, bool deg) {
@@ -291,8 +304,15 @@ Array numpy::angle(Operand z, bool deg) {
       is_complex(x.dtype()) ? lax::atan2(lax::imag(x), lax::real(x)) : lax::atan2(filled(0, x), x);
   return deg ? degrees(radians) : radians;
 }
-Array numpy::isreal(Operand x) { return lax::eq(imag(x), constant(0, imag(x))); }
-Array numpy::iscomplex(Operand x) { return lax::bitwise_not(isreal(x)); }
+Array numpy::isreal(Operand x) {
+  if (!is_complex(x.dtype())) return plait::broadcast_to(Array(true), x.shape());
+  const Array y = lax::imag(x);
+  return lax::eq(y, constant(0, y));
+}
+Array numpy::iscomplex(Operand x) {
+  if (!is_complex(x.dtype())) return plait::broadcast_to(Array(false), x.shape());
+  return lax::bitwise_not(isreal(x));
+}
 bool numpy::isrealobj(Operand x) { return !is_complex(x.dtype()); }
 bool numpy::iscomplexobj(Operand x) { return is_complex(x.dtype()); }
 

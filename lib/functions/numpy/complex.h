@@ -3,6 +3,7 @@
 #pragma once
 
 #include "functions/functions.h"
+#include "functions/one_program.h"
 
 namespace plait::functions {
 
@@ -18,5 +19,12 @@ Array complex_sinh(const Array& z);
 Array complex_cosh(const Array& z);
 Array complex_tanh(const Array& z);
 Array complex_tan(const Array& z);
+
+// One of these as one program. The name is its own.
+template <Array (*of)(const Array&)>
+Array program_of(std::string_view name, const Array& z) {
+  return in_one_program(name, std::span<const Array>(&z, 1),
+                        [](std::span<const Array> x) { return Arrays{of(x[0])}; });
+}
 
 }  // namespace plait::functions

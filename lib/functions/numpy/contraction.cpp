@@ -1,5 +1,7 @@
 // plait.numpy: products of vectors, matrices and tensors, as dot_general.
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
 #include "functions/functions.h"
 
 namespace plait {
@@ -125,8 +127,19 @@ Array numpy::vdot(Operand a, Operand b, OptionalDType preferred_element_type) {
 }
 
 Array numpy::vecdot(Operand x1, Operand x2, int axis, OptionalDType preferred_element_type) {
-  const Array a = moveaxis(conj(x1), {axis}, {-1}), b = moveaxis(x2, {axis}, {-1});
+  const auto with_last = [axis](const Array& x) {
+    return axis == -1 || axis == x.ndim() - 1 ? x : moveaxis(x, {axis}, {-1});
+  };
+  const Array a = with_last(conj(x1)), b = with_last(x2);
+  require_axes("vecdot", a, b);
   require_equal_sizes("vecdot", a, a.ndim() - 1, b, b.ndim() - 1);
+  if (a.shape() == b.shape()) {
+    std::vector<int> batch(std::size_t(a.ndim() - 1));
+    std::iota(batch.begin(), batch.end(), 0);
+    const Arrays x = one_dtype("vecdot", a, b);
+    const int last = a.ndim() - 1;
+    return lax::dot_general(x[0], x[1], {{last}, {last}, batch, batch}, preferred_element_type);
+  }
   const Array product = matmul(expand_dims(a, {-2}), expand_dims(b, {-1}), preferred_element_type);
   return squeeze(product, {-2, -1});
 }

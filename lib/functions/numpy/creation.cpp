@@ -1,6 +1,7 @@
 // plait.numpy: arrays from sizes and numbers, triangles and diagonals.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/narrow.h>
+#include <plait/trace/concrete.h>
 
 #include <cmath>
 
@@ -25,7 +26,15 @@ static void require_sizes(const Shape& shape, std::string_view function) {
 }
 static Array filled(const Shape& shape, double value, DType dtype, std::string_view function) {
   require_sizes(shape, function);
-  return own(lax::full(shape, value, dtype));
+  if (Trace::current() || !DeviceScope::current().is_host() || !shape.is_constant())
+    return own(lax::full(shape, value, dtype));
+  const Buffer number = Array::literal(value, dtype).buffer();
+  View all = number.view();
+  all.shape = shape.to_sizes();
+  all.strides = Sizes64(all.shape.size(), 0);
+  Buffer made = Buffer::copy_of(all);
+  made.set_free(true);
+  return make_concrete({shape, dtype, false}, std::move(made));
 }
 
 static Array filled_like(const Array& a, double value, std::optional<DType> dtype,
@@ -41,7 +50,11 @@ Array numpy::zeros(const Shape& shape, OptionalDType dtype) {
 Array numpy::ones(const Shape& shape, OptionalDType dtype) {
   return filled(shape, 1, dtype.value_or(default_float()), "ones");
 }
-Array numpy::empty(const Shape& shape, OptionalDType dtype) { return zeros(shape, dtype); }
+// Who asks for it writes elsewhere: one zero, shown everywhere.
+Array numpy::empty(const Shape& shape, OptionalDType dtype) {
+  require_sizes(shape, "empty");
+  return lax::full(shape, 0, dtype.value_or(default_float()));
+}
 
 Array numpy::full(const Shape& shape, Operand fill_value, OptionalDType dtype) {
   // A Python float becomes float32 here, because an array holds strong numbers.
@@ -57,7 +70,9 @@ Array numpy::ones_like(Operand a, OptionalDType dtype, const std::optional<Shape
   return filled_like(a, 1, dtype, shape, "ones_like");
 }
 Array numpy::empty_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
-  return zeros_like(a, dtype, shape);
+  const DeviceScope scope(device_of(a));
+  const Array made = empty(shape.value_or(a.shape()), dtype.value_or(a.dtype()));
+  return dtype ? made : as_weak_as(a, made);
 }
 Array numpy::full_like(Operand a, Operand fill_value, OptionalDType dtype,
                        const std::optional<Shape>& shape) {
@@ -177,9 +192,40 @@ void require_matrix(const Array& x, std::string_view function) {
 }
 }  // namespace
 
+namespace {
+
+// The places of diagonal k of a matrix, in a row: so many, from the first one on.
+struct DiagonalPlaces {
+  std::int64_t first, count;
+};
+DiagonalPlaces diagonal_places(std::int64_t rows, std::int64_t columns, int k) {
+  const std::int64_t row = k < 0 ? -std::int64_t(k) : 0, column = k > 0 ? k : 0;
+  return {row * columns + column,
+          std::max<std::int64_t>(0, std::min(rows - row, columns - column))};
+}
+
+// The matrix with these elements on diagonal k and zeros elsewhere: in a row, one element and as
+// many zeros as there are columns take turns. There are as many as the diagonal has places. For
+// eager calls: in programs places are compared, which reads nothing, and holds for named sizes too.
+Array on_diagonal(const Array& elements, std::int64_t rows, std::int64_t columns, int k) {
+  const auto [first, count] = diagonal_places(rows, columns, k);
+  if (count == 0) return lax::full({rows, columns}, 0, elements.dtype());
+  const std::int64_t last = first + (count - 1) * (columns + 1);
+  const Array row =
+      lax::pad(elements, constant(0, elements), {{first, rows * columns - last - 1, columns}});
+  return lax::reshape(row, {rows, columns});
+}
+
+}  // namespace
+
 Array numpy::eye(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
-  return plait::functions::astype(matrices::compare_places(lax::eq, N, M.value_or(N), k),
-                                  dtype.value_or(default_float()));
+  const Dim columns = M.value_or(N);
+  const DType to = dtype.value_or(default_float());
+  if (Trace::current() || !N.is_constant() || !columns.is_constant())
+    return plait::functions::astype(matrices::compare_places(lax::eq, N, columns, k), to);
+  require_sizes({N, columns}, "eye");
+  const std::int64_t count = diagonal_places(N.constant(), columns.constant(), k).count;
+  return on_diagonal(lax::full({count}, 1, to), N.constant(), columns.constant(), k);
 }
 Array numpy::identity(Dim n, OptionalDType dtype) { return eye(n, {}, 0, dtype); }
 Array numpy::tri(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
@@ -203,6 +249,8 @@ Array numpy::diag(Operand v, int k) {
     throw ShapeError("diag: an array of " + std::to_string(v.ndim()) + " axes",
                      "give a vector or a matrix");
   const int below = std::abs(k);
+  if (const Dim n = v.shape(0) + below; n.is_constant() && !Trace::current())
+    return on_diagonal(v, n.constant(), n.constant(), k);
   const Array padded =
       k == 0 ? Array(v) : lax::pad(v, constant(0, v), {{k > 0 ? below : 0, k > 0 ? 0 : below, 0}});
   const Dim n = padded.shape(0);

@@ -36,13 +36,19 @@ Array scaled_by(const Array& x, const Array& n) {
 }  // namespace
 
 std::pair<Array, Array> numpy::modf(Operand x) {
-  const Array y = floating_only("modf", x), whole = trunc(y);
-  const Array fraction = where(isinf(y), constant(0, y), lax::sub(y, lax::stop_gradient(whole)));
-  return {copysign(fraction, lax::stop_gradient(y)), whole};
+  const Array y = floating_only("modf", x);
+  const Array fraction = in_one_program("modf", Arrays{y}, [](std::span<const Array> x) {
+    const Array whole = lax::stop_gradient(trunc(x[0]));
+    const Array rest = where(isinf(x[0]), constant(0, x[0]), lax::sub(x[0], whole));
+    return Arrays{copysign(rest, lax::stop_gradient(x[0]))};
+  });
+  return {fraction, trunc(y)};
 }
 
-std::pair<Array, Array> numpy::frexp(Operand x) {
-  const Array y = floating_only("frexp", x), fixed = lax::stop_gradient(y);
+namespace {
+
+Array exponent_of(const Array& y) {
+  const Array fixed = lax::stop_gradient(y);
   const FloatLayout layout = layout_of(y.dtype());
   auto number = [&](std::int64_t value) { return Array::literal(double(value), layout.word); };
   // A subnormal number is scaled up before its exponent is read.
@@ -55,11 +61,22 @@ std::pair<Array, Array> numpy::frexp(Operand x) {
   const Array biased = lax::bitwise_and(lax::shift_right_logical(bits, number(layout.fraction)),
                                         number(2 * std::int64_t(layout.bias) + 1));
   Array exponent = lax::sub(biased, number(layout.bias - 1));
-  exponent = lax::sub(exponent, where(is_small, number(lift), number(0)));
-  const Array has_none =
-      logical_or(lax::eq(fixed, constant(0, fixed)), logical_not(isfinite(fixed)));
-  exponent = plait::functions::astype(where(has_none, number(0), exponent), default_int());
-  return {scaled_by(y, lax::neg(exponent)), exponent};
+  exponent = lax::sub(exponent, numpy::where(is_small, number(lift), number(0)));
+  const Array has_none = numpy::logical_or(lax::eq(fixed, constant(0, fixed)),
+                                           numpy::logical_not(numpy::isfinite(fixed)));
+  return astype(numpy::where(has_none, number(0), exponent), default_int());
+}
+
+}  // namespace
+
+std::pair<Array, Array> numpy::frexp(Operand x) {
+  const Array y = floating_only("frexp", x);
+  const Array exponent = in_one_program(
+      "frexp", Arrays{y}, [](std::span<const Array> x) { return Arrays{exponent_of(x[0])}; });
+  return {in_one_program(
+              "scaled_by_negative", Arrays{y, exponent},
+              [](std::span<const Array> x) { return Arrays{scaled_by(x[0], lax::neg(x[1]))}; }),
+          exponent};
 }
 
 Array numpy::ldexp(Operand x1, Operand x2) {
@@ -67,15 +84,17 @@ Array numpy::ldexp(Operand x1, Operand x2) {
     throw DtypeError("ldexp: exponents of dtype " + std::string(name_of(x2.dtype())),
                      "give integers");
   const Array x = floating_only("ldexp", x1);
-  // Beyond these bounds every result is 0 or infinite.
-  const int limit = 3 * layout_of(x.dtype()).bias;
   Arrays both{plait::functions::astype(x, is_inexact(x1.dtype()) ? x.dtype() : default_float()),
-              plait::functions::astype(clip(x2, -limit, limit), default_int())};
+              x2};
   broadcast_shapes(std::span<Array>(both), "ldexp");
-  const Shape shape = both[0].ndim() == 0 ? both[1].shape() : both[0].shape();
-  for (Array& array : both) array = plait::broadcast_to(array, shape);
-  return in_one_program("ldexp", both,
-                        [](std::span<const Array> x) { return Arrays{scaled_by(x[0], x[1])}; });
+  return in_one_program("ldexp", both, [](std::span<const Array> x) {
+    // Beyond these bounds every result is 0 or infinite.
+    const int limit = 3 * layout_of(x[0].dtype()).bias;
+    const Array exponent = plait::functions::astype(clip(x[1], -limit, limit), default_int());
+    const Shape& shape = x[0].ndim() == 0 ? x[1].shape() : x[0].shape();
+    return Arrays{
+        scaled_by(plait::broadcast_to(x[0], shape), plait::broadcast_to(exponent, shape))};
+  });
 }
 
 Array numpy::spacing(Operand x) {

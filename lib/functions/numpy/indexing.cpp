@@ -5,7 +5,9 @@
 #include <plait/trace/data_sizes.h>
 
 #include "functions/functions.h"
+#include "functions/numpy/known_values.h"
 #include "functions/numpy/runs.h"
+#include "functions/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -45,6 +47,7 @@ Array normalized(const Array& indices, Dim size, const TakeMode& mode) {
   const Array n = number_of(size, index.dtype());
   if (mode.wrap) return numpy::remainder(index, n);
   if (mode.gather == GatherScatterMode::clip || is_unsigned_integer(index.dtype())) return index;
+  if (is_known(index) && !has_negative(index)) return index;
   return lax::select(lax::lt(index, constant(0, index)), lax::add(index, n), index);
 }
 
@@ -118,6 +121,11 @@ struct Places {
 };
 Places places_of(const Array& mask, std::optional<Dim> size, std::string_view function) {
   Places places;
+  if (!size && is_known(mask)) {
+    places.index = places_of_true(mask);
+    places.count = places.room = places.index.shape(0);
+    return places;
+  }
   const Dim n = mask.shape(0);
   if (size) {
     places.count = places.room = *size;
@@ -188,11 +196,12 @@ std::vector<Array> numpy::unravel_index(Operand indices, const Shape& shape) {
   require_indices("unravel_index", indices);
   std::vector<Array> result(shape.size());
   Array rest = astype(indices, index_dtype(indices));
-  for (int i = shape.rank() - 1; i >= 0; --i) {
+  for (int i = shape.rank() - 1; i > 0; --i) {
     const Array size = number_of(shape[i], rest.dtype());
-    result[i] = i == 0 ? rest : remainder(rest, size);
-    if (i > 0) rest = floor_divide(rest, size);
+    result[i] = remainder(rest, size);
+    rest = floor_divide(rest, size);
   }
+  if (!result.empty()) result[0] = rest;
   return result;
 }
 
@@ -215,12 +224,16 @@ Array numpy::ravel_multi_index(Operands multi_index, const Shape& dims) {
   const auto wide = [&](const Array& index) {
     return is_integer(dtype) && !fits ? astype(index, DType::int64) : index;
   };
-  Array result = constant(0, wide(multi_index[0]));
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const Array index = wide(multi_index[i]);
-    result = add(multiply(result, number_of(dims[i], index.dtype())), index);
-  }
-  return result;
+  const Function body = [&](std::span<const Array> indices) {
+    Array result = constant(0, wide(indices[0]));
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      const Array index = wide(indices[i]);
+      result = add(multiply(result, number_of(dims[i], index.dtype())), index);
+    }
+    return Arrays{result};
+  };
+  return in_one_program("ravel_multi_index", Arrays(multi_index), {{"dims", dims}},
+                        multi_index[0].shape().num_elements(), body);
 }
 
 // --- Choices -------------------------------------------------------------------------------------
@@ -257,11 +270,37 @@ Array functions::starts_of_runs(const Array& differs) {
   return lax::bitwise_or(differs, lax::eq(place, filled(0, place)));
 }
 
-numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> size,
-                                std::optional<double> fill_value) {
+namespace {
+
+// What is wanted of distinct elements besides their values.
+struct UniqueParts {
+  bool indices = false, inverse = false, counts = false;
+};
+
+// The row in order, and where each element was, if that is wanted.
+Arrays in_order(const Array& row, const UniqueParts& parts) {
+  if (!parts.indices && !parts.inverse) return {lax::sort(row, 0, true), {}};
+  return lax::sort(Operands{row, counting(row.shape(0))}, 0, true, 1);
+}
+
+numpy::Unique distinct_of_known(const Array& row, const Shape& shape, bool equal_nan,
+                                const UniqueParts& parts) {
+  const Arrays sorted = in_order(row, parts);
+  const Array places = places_of_runs(sorted[0], equal_nan);
+  numpy::Unique result;
+  result.values = numpy::take(sorted[0], places, 0, "promise");
+  if (parts.indices) result.indices = numpy::take(sorted[1], places, 0, "promise");
+  if (parts.inverse) result.inverse = lax::reshape(runs_by_place(places, sorted[1]), shape);
+  if (parts.counts) result.counts = distances(places, row.shape(0).constant());
+  return result;
+}
+
+numpy::Unique distinct(const Array& x, bool equal_nan, std::optional<Dim> size,
+                       std::optional<double> fill_value, const UniqueParts& parts) {
   const Array row = raveled(x);
+  if (!size && is_known(row)) return distinct_of_known(row, x.shape(), equal_nan, parts);
   const Dim n = row.shape(0);
-  const Arrays sorted = lax::sort(Operands{row, counting(n)}, 0, true, 1);
+  const Arrays sorted = in_order(row, parts);
   const Array &values = sorted[0], &order = sorted[1];
   const Array before = shifted_by_one(values);
   Array differs = lax::ne(values, before);
@@ -270,32 +309,42 @@ numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> si
                                lax::bitwise_or(lax::eq(values, values), lax::eq(before, before)));
   const Array is_first = starts_of_runs(differs);
   const Places places = places_of(is_first, size, "unique");
-  const Array kind =
-      lax::sub(lax::cumsum(astype(is_first, default_int()), 0), Array::literal(1, default_int()));
-  Unique result;
-  result.values = take(values, places.index, 0, "fill");
+  Array kind;
+  if (parts.inverse || parts.counts)
+    kind =
+        lax::sub(lax::cumsum(astype(is_first, default_int()), 0), Array::literal(1, default_int()));
+  numpy::Unique result;
+  result.values = numpy::take(values, places.index, 0, "fill");
   if (size && fill_value) result.values = filled_up(result.values, places.is_real, *fill_value);
-  result.indices = take(order, places.index, 0, "fill");
-  result.inverse = lax::reshape(
-      lax::scatter(lax::full({n}, 0, default_int()), as_rows(order), kind, {{0}, {0}, 0},
-                   lax::ScatterKind::set, {GatherScatterMode::promise, true, false}),
-      x.shape());
-  result.counts = places.of(bincount(kind, {}, 0, places.room));
+  if (parts.indices) result.indices = numpy::take(order, places.index, 0, "fill");
+  if (parts.inverse)
+    result.inverse = lax::reshape(
+        lax::scatter(lax::full({n}, 0, default_int()), as_rows(order), kind, {{0}, {0}, 0},
+                     lax::ScatterKind::set, {GatherScatterMode::promise, true, false}),
+        x.shape());
+  if (parts.counts) result.counts = places.of(numpy::bincount(kind, {}, 0, places.room));
   return result;
+}
+
+}  // namespace
+
+numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> size,
+                                std::optional<double> fill_value) {
+  return distinct(x, equal_nan, size, fill_value, {true, true, true});
 }
 Array numpy::unique(Operand ar, bool equal_nan, std::optional<Dim> size,
                     std::optional<double> fill_value) {
-  return unique_all(ar, equal_nan, size, fill_value).values;
+  return distinct(ar, equal_nan, size, fill_value, {}).values;
 }
 std::pair<Array, Array> numpy::unique_counts(Operand x) {
-  const Unique unique = unique_all(x);
+  const Unique unique = distinct(x, false, {}, {}, {.counts = true});
   return {unique.values, unique.counts};
 }
 std::pair<Array, Array> numpy::unique_inverse(Operand x) {
-  const Unique unique = unique_all(x);
+  const Unique unique = distinct(x, false, {}, {}, {.inverse = true});
   return {unique.values, unique.inverse};
 }
-Array numpy::unique_values(Operand x) { return unique_all(x).values; }
+Array numpy::unique_values(Operand x) { return distinct(x, false, {}, {}, {}).values; }
 
 Array numpy::isin(Operand element, Operand test_elements, bool invert) {
   Arrays x{element, raveled(test_elements)};
@@ -326,7 +375,8 @@ Argument unique_of(Operand ar, bool return_index, bool return_inverse, bool retu
                    std::optional<double> fill_value) {
   const numpy::Unique unique = axis && ar.ndim() > 1
                                    ? numpy::unique_slices(ar, *axis, size, fill_value)
-                                   : numpy::unique_all(ar, equal_nan, size, fill_value);
+                                   : distinct(ar, equal_nan, size, fill_value,
+                                              {return_index, return_inverse, return_counts});
   if (!return_index && !return_inverse && !return_counts) return detail::give(unique.values);
   Argument::List parts{unique.values};
   if (return_index) parts.push_back(unique.indices);

@@ -5,6 +5,7 @@
 #include <plait/transforms/transforms.h>
 
 #include "functions/functions.h"
+#include "functions/numpy/known_values.h"
 #include "functions/one_program.h"
 
 namespace plait {
@@ -67,13 +68,16 @@ Array numpy::bitwise_count(Operand x) {
 
 namespace {
 
-// How far the bit of each place of a byte is from the lowest one.
-Array bit_shifts(std::string_view function, const std::string& bitorder) {
+FirstBit first_bit(std::string_view function, const std::string& bitorder) {
   if (bitorder != "big" && bitorder != "little")
     throw ValueError(std::string(function) + ": bitorder is '" + bitorder + "'",
                      "choose 'big' or 'little'");
+  return bitorder == "big" ? FirstBit::highest : FirstBit::lowest;
+}
+// How far the bit of each place of a byte is from the lowest one.
+Array bit_shifts(FirstBit first) {
   const Array places = counting(8, DType::uint8);
-  return bitorder == "little" ? places : lax::sub(Array::literal(7, DType::uint8), places);
+  return first == FirstBit::lowest ? places : lax::sub(Array::literal(7, DType::uint8), places);
 }
 
 }  // namespace
@@ -82,10 +86,10 @@ Array numpy::packbits(Operand a, std::optional<int> axis, const std::string& bit
   if (!is_integer(a.dtype()) && !is_bool(a.dtype()))
     throw DtypeError("packbits: dtype " + std::string(name_of(a.dtype())) + " has no bits",
                      "give bools or integers");
-  const Array shifts = bit_shifts("packbits", bitorder);
+  const FirstBit first = first_bit("packbits", bitorder);
   const Array x = axis ? atleast_1d(a) : raveled(a);
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), "packbits"), last = x.ndim() - 1;
-  Array bits = moved(plait::functions::astype(truth(x), DType::uint8), dim, last);
+  Array bits = moved(truth(x), dim, last);
   const Dim bytes = floor_divide(bits.shape(last) + 7, 8);
   std::vector<lax::Padding> padding(bits.ndim());
   padding[last].high = 8 * bytes - bits.shape(last);
@@ -93,7 +97,9 @@ Array numpy::packbits(Operand a, std::optional<int> axis, const std::string& bit
   Shape shape = bits.shape();
   shape[last] = bytes;
   shape.push_back(8);
-  const Array set = left_shift(lax::reshape(bits, shape), shifts);
+  const Array flags = lax::reshape(bits, shape);
+  if (is_known(flags)) return moved(packed_bits(flags, first), last, dim);
+  const Array set = left_shift(plait::functions::astype(flags, DType::uint8), bit_shifts(first));
   return moved(lax::reduce_sum(set, std::vector<int>{last + 1}), last, dim);
 }
 
@@ -102,15 +108,17 @@ Array numpy::unpackbits(Operand a, std::optional<int> axis, std::optional<int> c
   if (a.dtype() != DType::uint8)
     throw DtypeError("unpackbits: dtype " + std::string(name_of(a.dtype())) + " is not uint8",
                      "convert it with astype");
-  const Array shifts = bit_shifts("unpackbits", bitorder);
+  const FirstBit first = first_bit("unpackbits", bitorder);
   const Array x = axis ? atleast_1d(a) : raveled(a);
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), "unpackbits"), last = x.ndim() - 1;
   const Array bytes = moved(x, dim, last);
-  const Array bits =
-      bitwise_and(right_shift(expand_dims(bytes, {-1}), shifts), Array::literal(1, DType::uint8));
   Shape shape = bytes.shape();
   shape[last] = shape[last] * 8;
-  Array rows = lax::reshape(bits, shape);
+  const auto bits = [&] {
+    const Array moved_down = right_shift(expand_dims(bytes, {-1}), bit_shifts(first));
+    return lax::reshape(bitwise_and(moved_down, Array::literal(1, DType::uint8)), shape);
+  };
+  Array rows = is_known(bytes) ? unpacked_bits(bytes, first) : bits();
   if (count) {
     const Dim size = shape[last], wanted = *count < 0 ? size + *count : Dim(*count);
     if (less_equal(0, wanted) == false)

@@ -60,9 +60,14 @@ Array compared(const char* direction, std::string_view name, const Operand& x1, 
 }
 Array logic(const Primitive& primitive, std::string_view name, const Operand& x1,
             const Operand& x2) {
-  Arrays x{truth(x1), truth(x2)};
-  broadcast_shapes(std::span<Array>(x), name);
-  return bind(primitive, x);
+  const auto combine = [&](const Array& x, const Array& y) {
+    Arrays flags{truth(x), truth(y)};
+    broadcast_shapes(std::span<Array>(flags), name);
+    return bind(primitive, flags);
+  };
+  if (is_bool(x1.dtype()) && is_bool(x2.dtype())) return combine(x1, x2);
+  return few_in_one_program(name, Arrays{x1, x2},
+                            [&](std::span<const Array> x) { return Arrays{combine(x[0], x[1])}; });
 }
 // The signed integer of a float's width.
 DType bits_dtype(DType dtype) {
@@ -92,7 +97,9 @@ Array numpy::bitwise_right_shift(Operand x1, Operand x2) { return right_shift(x1
 Array numpy::logical_and(Operand x1, Operand x2) { return logic(and_p, "logical_and", x1, x2); }
 Array numpy::logical_or(Operand x1, Operand x2) { return logic(or_p, "logical_or", x1, x2); }
 Array numpy::logical_xor(Operand x1, Operand x2) { return logic(xor_p, "logical_xor", x1, x2); }
-Array numpy::logical_not(Operand x) { return lax::bitwise_not(truth(x)); }
+Array numpy::logical_not(Operand x) {
+  return is_bool(x.dtype()) ? lax::bitwise_not(x) : lax::eq(x, constant(0, x));
+}
 
 Array numpy::equal(Operand x1, Operand x2) { return compared("eq", "equal", x1, x2); }
 Array numpy::not_equal(Operand x1, Operand x2) { return compared("ne", "not_equal", x1, x2); }
@@ -107,13 +114,17 @@ Array numpy::isnan(Operand x) { return is_inexact(x.dtype()) ? lax::ne(x, x) : a
 Array numpy::isinf(Operand x) {
   if (!is_inexact(x.dtype())) return all_false(x);
   if (is_complex(x.dtype())) return lax::bitwise_or(isinf(lax::real(x)), isinf(lax::imag(x)));
-  return lax::eq(lax::abs(x), constant(INFINITY, x));
+  return few_in_one_program("isinf", Arrays{x}, [](std::span<const Array> x) {
+    return Arrays{lax::eq(lax::abs(x[0]), constant(INFINITY, x[0]))};
+  });
 }
 Array numpy::isfinite(Operand x) {
   if (!is_inexact(x.dtype())) return plait::broadcast_to(Array(true), x.shape());
   if (is_complex(x.dtype()))
     return lax::bitwise_and(isfinite(lax::real(x)), isfinite(lax::imag(x)));
-  return lax::lt(lax::abs(x), constant(INFINITY, x));
+  return few_in_one_program("isfinite", Arrays{x}, [](std::span<const Array> x) {
+    return Arrays{lax::lt(lax::abs(x[0]), constant(INFINITY, x[0]))};
+  });
 }
 Array numpy::isposinf(Operand x) {
   return is_inexact(x.dtype()) ? lax::eq(floating_only("isposinf", x), constant(INFINITY, x))
@@ -128,16 +139,24 @@ Array numpy::signbit(Operand x) {
   if (is_bool(x.dtype())) return all_false(x);
   if (is_integer(x.dtype())) return lax::lt(x, constant(0, x));
   const Array y = floating_only("signbit", x);
-  const DType bits = bits_dtype(y.dtype());
-  return lax::lt(lax::bitcast_convert_type(y, bits), Array::literal(0, bits));
+  return few_in_one_program("signbit", Arrays{y}, [](std::span<const Array> x) {
+    const DType bits = bits_dtype(x[0].dtype());
+    return Arrays{lax::lt(lax::bitcast_convert_type(x[0], bits), Array::literal(0, bits))};
+  });
 }
 
-Array numpy::copysign(Operand x1, Operand x2) {
-  const Arrays x = promoted_inexact("copysign", {x1, x2});
-  const Array size = lax::abs(x[0]), negative = signbit(x[1]);
+namespace {
+Array copysign_of(const Array& x, const Array& y) {
+  const Array size = lax::abs(x), negative = numpy::signbit(y);
   const Shape shape = size.ndim() == 0 ? negative.shape() : size.shape();
   return lax::select(plait::broadcast_to(negative, shape),
                      plait::broadcast_to(lax::neg(size), shape), plait::broadcast_to(size, shape));
+}
+}  // namespace
+
+Array numpy::copysign(Operand x1, Operand x2) {
+  return in_one_program("copysign", promoted_inexact("copysign", {x1, x2}),
+                        [](std::span<const Array> x) { return Arrays{copysign_of(x[0], x[1])}; });
 }
 
 namespace {
@@ -168,15 +187,25 @@ Array numpy::nextafter(Operand x1, Operand x2) {
                         [](std::span<const Array> x) { return Arrays{neighbour_of(x)}; });
 }
 
-Array numpy::isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
-  const Arrays x = promoted_inexact("isclose", {a, b});
+namespace {
+Array are_close(std::span<const Array> x, double rtol, double atol, bool equal_nan) {
   const Array difference = lax::abs(lax::sub(x[0], x[1])), size = lax::abs(x[1]);
   const Array near =
       lax::le(difference, lax::add(lax::mul(size, constant(rtol, size)), constant(atol, size)));
   // An infinity is close only to itself: inf - inf is NaN, and inf - 1 <= inf.
-  Array close = lax::bitwise_or(lax::eq(x[0], x[1]), lax::bitwise_and(near, isfinite(x[1])));
-  if (equal_nan) close = lax::bitwise_or(close, lax::bitwise_and(isnan(x[0]), isnan(x[1])));
+  Array close = lax::bitwise_or(lax::eq(x[0], x[1]), lax::bitwise_and(near, numpy::isfinite(x[1])));
+  if (equal_nan)
+    close = lax::bitwise_or(close, lax::bitwise_and(numpy::isnan(x[0]), numpy::isnan(x[1])));
   return close;
+}
+}  // namespace
+
+Array numpy::isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
+  const Arrays x = promoted_inexact("isclose", {a, b});
+  const Dim work = maximum(x[0].shape().num_elements(), x[1].shape().num_elements());
+  return in_one_program(
+      "isclose", x, {{"rtol", rtol}, {"atol", atol}, {"equal_nan", equal_nan}}, work,
+      [=](std::span<const Array> x) { return Arrays{are_close(x, rtol, atol, equal_nan)}; });
 }
 Array numpy::allclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
   return all(isclose(a, b, rtol, atol, equal_nan));

@@ -31,8 +31,17 @@ Array square_of(const Array& x) {
   return lax::add(lax::mul(re, re), lax::mul(im, im));
 }
 
+// Of all elements it is a product of vectors.
+Array sum_of_squares(const Array& x, const Axes& axes, bool keepdims) {
+  const bool is_of_all = axes.is_none() || int(axes.of(x.ndim(), "norm").size()) == x.ndim();
+  if (!is_of_all || is_complex(x.dtype()) || x.ndim() == 0)
+    return numpy::sum(square_of(x), axes, {}, keepdims);
+  const Array row = raveled(x), sum = numpy::dot(row, row);
+  return keepdims ? lax::reshape(sum, Shape(x.ndim(), 1)) : sum;
+}
+
 Array root_of_squares(const Array& x, const Axes& axes, bool keepdims) {
-  return lax::sqrt(numpy::sum(square_of(x), axes, {}, keepdims));
+  return lax::sqrt(sum_of_squares(x, axes, keepdims));
 }
 
 [[noreturn]] void refuse(const NormOrder& ord, const char* what) {

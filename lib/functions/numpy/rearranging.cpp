@@ -120,6 +120,37 @@ Array shown_index(Dim n, const PadWidth::Pair& width, const std::string& mode) {
   return lax::min(place, lax::sub(number(period), place));
 }
 
+// The same, where each side shows elements once: what is on either side, and the elements between.
+std::optional<Array> padded_by_parts(const Array& x, int axis, const PadWidth::Pair& width,
+                                     const std::string& mode) {
+  const Dim n = x.shape(axis);
+  const Dim most = mode == "reflect" ? n - 1 : n;  // elements that a side shows
+  const auto& [before, after] = width;
+  const auto show = [&](Dim count, Dim start) {  // reversed but for "wrap"
+    const Array shown = part(x, axis, start, start + count);
+    return mode == "wrap" ? shown : lax::rev(shown, std::vector<int>{axis});
+  };
+  const auto repeated = [&](Dim count, Dim place) {
+    Shape shape = x.shape();
+    shape[axis] = count;
+    return plait::broadcast_to(part(x, axis, place, place + 1), shape);
+  };
+  if (Trace::current()) return std::nullopt;  // whose sizes may be named
+  if (mode != "edge" && std::max(before.constant(), after.constant()) > most.constant())
+    return std::nullopt;
+  const Dim skipped = mode == "reflect" ? 1 : 0;
+  Arrays parts{x};
+  if (!(before == Dim(0)))
+    parts.insert(parts.begin(), mode == "edge"   ? repeated(before, 0)
+                                : mode == "wrap" ? show(before, n - before)
+                                                 : show(before, skipped));
+  if (!(after == Dim(0)))
+    parts.push_back(mode == "edge"   ? repeated(after, n - 1)
+                    : mode == "wrap" ? show(after, 0)
+                                     : show(after, n - skipped - after));
+  return lax::concatenate(parts, axis);
+}
+
 }  // namespace
 
 Array numpy::pad(Operand array, const PadWidth& pad_width, const std::string& mode,
@@ -149,7 +180,8 @@ Array numpy::pad(Operand array, const PadWidth& pad_width, const std::string& mo
     if (n == Dim(0))
       throw ValueError("pad: axis " + std::to_string(axis) + " has no elements to pad with",
                        "use mode 'constant'");
-    result = take(result, shown_index(n, widths[axis], mode), axis, "clip");
+    const std::optional<Array> joined = padded_by_parts(result, axis, widths[axis], mode);
+    result = joined ? *joined : take(result, shown_index(n, widths[axis], mode), axis, "clip");
   }
   return result;
 }

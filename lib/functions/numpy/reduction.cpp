@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "functions/functions.h"
+#include "functions/numpy/known_values.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -89,6 +90,9 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
 
 Array numpy::sum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                  const OptionalArray& initial, const OptionalArray& where) {
+  const bool is_count = is_bool(a.dtype()) && dtype.value_or(default_int()) == default_int();
+  if (is_count && axis.is_none() && !keepdims && !initial && !where && is_known(a))
+    return number_of_true(a);
   const Array x = summand(a, dtype);
   const Array masked = masked_by(x, where, [&] { return constant(0, x); }, "sum");
   return combined(lax::reduce_sum, lax::add, masked, axis, keepdims, initial, "sum");
@@ -338,9 +342,22 @@ Array without_nan(const Array& a, double value) {
 Array not_nan(const Array& a) {
   return is_inexact(a.dtype()) ? lax::eq(a, a) : plait::broadcast_to(Array(true), a.shape());
 }
-// result, and NaN where all elements are NaN.
-Array nan_if_none(const Array& result, const Array& a, const Axes& axis, bool keepdims) {
-  if (!is_floating(a.dtype())) return result;
+// Whether a known array has an element of which test, a comparison, is true.
+bool has(const Array& x, const Array& test) {
+  return is_known(x) && (x.ndim() == 0 ? test : numpy::any(test)).item<bool>();
+}
+// The extreme of numbers that are not NaN, of which none is beyond `least`; NaN where there is
+// none.
+Array extreme_of_numbers(bool largest, const Array& a, const Axes& axis, bool keepdims,
+                         const OptionalArray& initial, const OptionalArray& where) {
+  const double least = largest ? -INFINITY : INFINITY;
+  if (is_known(a) && is_floating(a.dtype()) && !initial && !where) {
+    const Array of_all = extreme(largest, a, axis, keepdims, {}, {});
+    if (!has(of_all, lax::ne(of_all, of_all))) return of_all;
+  }
+  const Array result = extreme(largest, without_nan(a, least), axis, keepdims, initial, where);
+  if (initial || !is_floating(a.dtype())) return result;
+  if (is_known(result) && !has(result, lax::eq(result, constant(least, result)))) return result;
   return lax::select(numpy::any(not_nan(a), axis, keepdims), result, filled(NAN, result));
 }
 }  // namespace
@@ -388,13 +405,11 @@ Array numpy::nanstd(Operand a, const Axes& axis, OptionalDType dtype, double ddo
 }
 Array numpy::nanmax(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
                     const OptionalArray& where) {
-  const Array result = max(without_nan(a, -INFINITY), axis, keepdims, initial, where);
-  return initial ? result : nan_if_none(result, a, axis, keepdims);
+  return extreme_of_numbers(true, a, axis, keepdims, initial, where);
 }
 Array numpy::nanmin(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
                     const OptionalArray& where) {
-  const Array result = min(without_nan(a, INFINITY), axis, keepdims, initial, where);
-  return initial ? result : nan_if_none(result, a, axis, keepdims);
+  return extreme_of_numbers(false, a, axis, keepdims, initial, where);
 }
 
 // --- Running sums --------------------------------------------------------------------------------

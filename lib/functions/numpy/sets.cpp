@@ -55,25 +55,26 @@ Sides sides_of(const Runs& runs) {
 
 // The elements of a mask, or so many of them, filled up with the first one or fill_value.
 struct Chosen {
-  Array places, is_real, values;
+  Array places, values;
+  std::optional<Array> is_real;  // of so many
 };
 Chosen chosen(const Array& values, const Array& mask, std::optional<Dim> size,
               std::optional<double> fill_value) {
   Chosen result;
   result.places = numpy::flatnonzero(mask, size, 0);
-  const Dim count = result.places.shape(0);
-  const Array total = numpy::count_nonzero(mask);
-  result.is_real = numpy::less(counting(count), total);
   if (!size) {
     result.values = numpy::take(values, result.places, 0, "fill");
     return result;
   }
+  const Array total = numpy::count_nonzero(mask);
+  const Array is_real = numpy::less(counting(result.places.shape(0)), total);
+  result.is_real = is_real;
   const Array first = numpy::minimum(numpy::take(result.places, 0, 0, "fill", 0.0),
                                      number_of(values.shape(0), default_int()));
-  result.places = numpy::where(result.is_real, result.places, first);
+  result.places = numpy::where(is_real, result.places, first);
   result.values = numpy::take(values, result.places, 0, "fill", 0.0);
   if (fill_value)
-    result.values = lax::select(result.is_real, result.values, filled(*fill_value, result.values));
+    result.values = lax::select(is_real, result.values, filled(*fill_value, result.values));
   return result;
 }
 
@@ -122,7 +123,7 @@ numpy::Intersection numpy::intersection(Operand ar1, Operand ar2, std::optional<
                    lax::ScatterKind::min, {lax::GatherScatterMode::promise, false, true});
   auto at_places = [&](const Array& from, Dim none) {
     const Array index = take(from, found.places, 0, "clip");
-    return where(found.is_real, index, number_of(none, default_int()));
+    return found.is_real ? where(*found.is_real, index, number_of(none, default_int())) : index;
   };
   const Array second = take(least, runs.run, 0, "clip");
   return {found.values, at_places(runs.order, runs.n1), at_places(subtract(second, n1), n2)};
@@ -162,7 +163,7 @@ numpy::Unique numpy::unique_slices(Operand ar, int axis, std::optional<Dim> size
   const Dim count = found.places.shape(0);
   Array values = take(rows, found.values, 0, "clip");
   if (size && fill_value)
-    values = where(expand_dims(found.is_real, {1}), values, constant(*fill_value, values));
+    values = where(expand_dims(*found.is_real, {1}), values, constant(*fill_value, values));
   Shape shape = x.shape();
   shape[0] = count;
   result.values = moved(lax::reshape(values, shape), 0, dim);

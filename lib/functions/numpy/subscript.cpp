@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "functions/functions.h"
+#include "functions/numpy/known_values.h"
 #include "functions/numpy/subscript_plan.h"
 
 namespace plait {
@@ -87,22 +88,35 @@ Array view_of(const Array& operand, const Plan& plan) {
                operand.aval().weak);
 }
 
-// The same for integers alone, which need no plan; nothing where one is out of bounds.
+// The same for integers and slices alone, which need no plan; nothing where an integer is out of
+// bounds.
 std::optional<Array> view_at(const Array& operand, const Subscripts& subscripts) {
   const Shape& shape = operand.shape();
   if (int(subscripts.size()) > shape.rank()) return std::nullopt;
   const Buffer& buffer = static_cast<const ConcreteNode*>(operand.node())->buffer;
   std::int64_t offset = 0;
   int axis = 0;
-  for (const Subscript& subscript : subscripts) {
-    const Dim* const given = std::get_if<Dim>(&subscript);
-    if (!given || !given->is_constant()) return std::nullopt;
-    const std::int64_t size = shape[axis].constant(), index = given->constant(),
-                       place = index < 0 ? index + size : index;
-    if (place < 0 || place >= size) return std::nullopt;
-    offset += place * buffer.strides()[axis++];
-  }
   Sizes64 sizes, strides;
+  for (const Subscript& subscript : subscripts) {
+    const std::int64_t stride = buffer.strides()[axis];
+    if (const Range* const range = std::get_if<Range>(&subscript)) {
+      for (const std::optional<Dim>& bound : {range->start, range->stop, range->step})
+        if (bound && !bound->is_constant()) return std::nullopt;
+      const AxisCut cut = cut_range(*range, shape[axis]);
+      const std::int64_t size = cut.size.constant();
+      if (size > 0) offset += cut.start.constant() * stride;
+      sizes.push_back(size);
+      strides.push_back(stride * cut.step.constant());
+    } else {
+      const Dim* const given = std::get_if<Dim>(&subscript);
+      if (!given || !given->is_constant()) return std::nullopt;
+      const std::int64_t size = shape[axis].constant(), index = given->constant(),
+                         place = index < 0 ? index + size : index;
+      if (place < 0 || place >= size) return std::nullopt;
+      offset += place * stride;
+    }
+    ++axis;
+  }
   for (; axis < shape.rank(); ++axis) {
     sizes.push_back(shape[axis].constant());
     strides.push_back(buffer.strides()[axis]);
@@ -116,6 +130,7 @@ Array count_from_start(const Array& index, Dim size) {
   if (size_of(dtype) < 4) dtype = DType::int32;
   const Array wide = lax::convert_element_type(index, dtype);
   if (is_unsigned_integer(index.dtype())) return wide;
+  if (functions::is_known(wide) && !functions::has_negative(wide)) return wide;
   const Array zero = Array::literal(0, dtype);
   const Array total = lax::convert_element_type(Array(size), dtype);
   return lax::select(lax::lt(wide, zero), lax::add(wide, total), wide);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "functions/functions.h"
+#include "functions/numpy/known_values.h"
 
 namespace plait::subscripting {
 namespace {
@@ -24,6 +25,8 @@ Dim clip(Dim value, Dim low, Dim high) {
 Dim from_start(Dim place, Dim size) {
   return less_equal(Dim(0), place) == false ? place + size : place;
 }
+
+}  // namespace
 
 AxisCut cut_range(const Range& range, Dim size) {
   AxisCut cut{AxisCut::Kind::range, 0, size, range.step.value_or(1), {}, {}};
@@ -50,6 +53,8 @@ AxisCut cut_range(const Range& range, Dim size) {
   return cut;
 }
 
+namespace {
+
 AxisCut cut_integer(Dim index, std::size_t axis, const Array& operand, Outside outside) {
   const Dim size = operand.shape(int(axis)), place = from_start(index, size);
   if (less_equal(Dim(0), place) != false && less_equal(place + 1, size) != false)
@@ -62,6 +67,7 @@ AxisCut cut_integer(Dim index, std::size_t axis, const Array& operand, Outside o
 
 // The positions of true elements, as one array of integers for each axis.
 Arrays positions(const Array& mask) {
+  if (mask.ndim() == 1 && functions::is_known(mask)) return {functions::places_of_true(mask)};
   std::optional<Buffer> known = mask.known_buffer();
   if (!known) return numpy::nonzero(mask);
   const Buffer values = known->on_host().dense();

@@ -22,6 +22,9 @@ struct Plan {
   bool are_inside = true;  // whether the indices are known to be within bounds
 };
 
+// The effect of a slice along an axis of this size.
+AxisCut cut_range(const Range& range, Dim size);
+
 // How an integer out of range is handled: as an IndexError, or as an index array, according to its
 // mode.
 enum class Outside { error, index };

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "functions/float_layout.h"
 #include "functions/numpy/complex.h"
 
 namespace plait {
@@ -125,22 +126,72 @@ const Composite& arctanh_composite = define_unary(
 
 // --- Others --------------------------------------------------------------------------------------
 
-// |x|^(1/3), and one step of Newton's method, which makes it exact for cubes.
+// A third of a float's bits, a geometric series in shifts, is the logarithm of its cube root but
+// for the bias, and 5 % of the root or less. Halley's steps triple the digits, Newton's double
+// them; the last one finds no error in the roots of cubes.
 Array cbrt_of(const Array& x) {
-  const Array size = lax::abs(x), root = lax::pow(size, constant(1.0 / 3, x)),
-              square = lax::mul(root, root);
-  const Array ordinary =
+  if (size_of(x.dtype()) == 2) return astype(cbrt_of(astype(x, DType::float32)), x.dtype());
+  const FloatLayout layout = layout_of(x.dtype());
+  const auto shifted = [&](const Array& bits, int count) {
+    return lax::shift_right_logical(bits, Array::literal(count, layout.word));
+  };
+  const Array size = lax::abs(x);
+  // A number near the subnormal ones is scaled by 2^(3 k).
+  const int scale = layout.fraction / 3 + 1;
+  const Array is_small = lax::lt(size, constant(std::ldexp(1.0, 4 - layout.bias), size));
+  const Array lifted = lax::mul(size, constant(std::ldexp(1.0, 3 * scale), size));
+  const Array y = lax::select(is_small, lifted, size);
+  const Array quarter = constant(0.25, y), fourth = lax::mul(y, quarter);  // no sum overflows
+  const Array bits = lax::bitcast_convert_type(y, layout.word);
+  Array third = lax::add(shifted(bits, 2), shifted(bits, 4));
+  third = lax::add(third, shifted(third, 4));
+  third = lax::add(third, shifted(third, 8));
+  const double bias = (layout.bias * 2.0 / 3 - 0.03306235651) * std::ldexp(1.0, layout.fraction);
+  const Array moved = lax::add(third, Array::literal(std::floor(bias), layout.word));
+  Array root = lax::convert_element_type(lax::bitcast_convert_type(moved, x.dtype()), x.dtype(),
+                                         x.aval().weak);
+  for (int step = 0; step < (size_of(x.dtype()) == 8 ? 2 : 1); ++step) {
+    const Array cube = lax::mul(lax::mul(root, root), lax::mul(root, quarter));
+    root = lax::mul(root, lax::div(lax::add(cube, lax::add(fourth, fourth)),
+                                   lax::add(lax::add(cube, cube), fourth)));
+  }
+  for (int step = 0; step < 2; ++step) {
+    const Array square = lax::mul(root, root);
+    const Array error = lax::sub(lax::mul(square, lax::mul(root, quarter)), fourth);
+    root = lax::sub(root, lax::div(error, lax::mul(constant(0.75, square), square)));
+  }
+  root = lax::select(is_small, lax::mul(root, constant(std::ldexp(1.0, -scale), root)), root);
+  const Array is_ordinary =
       lax::bitwise_and(lax::gt(size, constant(0, x)), lax::lt(size, constant(INFINITY, x)));
-  const Array error =
-      lax::div(lax::sub(lax::mul(square, root), size), lax::mul(constant(3, x), square));
-  const Array y = lax::select(ordinary, lax::sub(root, error), root);
-  return lax::select(lax::lt(x, constant(0, x)), lax::neg(y),
-                     lax::select(lax::eq(x, constant(0, x)), x, y));
+  return lax::select(is_ordinary, lax::select(lax::lt(x, constant(0, x)), lax::neg(root), root), x);
 }
 const Composite& cbrt_composite =
     define_unary("cbrt", "The cube root.", cbrt_of, [](const Array& x, const Array& y) {
       return lax::div(one(x), lax::mul(constant(3, x), lax::mul(y, y)));  // 1 / (3 y^2)
     });
+
+// 2^x = 2^n exp((x - n) ln 2) for n near x, exact where x is whole. Two factors make 2^n: each is a
+// float, and only the last product is rounded to a subnormal number.
+Array exp2_of(const Array& x) {
+  if (size_of(x.dtype()) == 2) return astype(exp2_of(astype(x, DType::float32)), x.dtype());
+  const FloatLayout layout = layout_of(x.dtype());
+  const double most = layout.bias + 2, least = -(layout.bias + layout.fraction + 2);
+  const Array bounded = lax::min(lax::max(x, constant(least, x)), constant(most, x));
+  const Array whole = lax::round(bounded);
+  const Array part = lax::exp(lax::mul(lax::sub(bounded, whole), constant(M_LN2, x)));
+  const auto power = [&](const Array& n) {
+    const Array biased = lax::add(n, Array::literal(layout.bias, layout.word));
+    const Array bits = lax::shift_left(biased, Array::literal(layout.fraction, layout.word));
+    return lax::convert_element_type(lax::bitcast_convert_type(bits, x.dtype()), x.dtype(),
+                                     x.aval().weak);
+  };
+  const Array n = lax::convert_element_type(whole, layout.word);
+  const Array half = lax::shift_right_arithmetic(n, Array::literal(1, layout.word));
+  return lax::mul(lax::mul(part, power(half)), power(lax::sub(n, half)));
+}
+const Composite& exp2_composite =
+    define_unary("exp2", "2 to the power x.", exp2_of,
+                 [](const Array& x, const Array& y) { return lax::mul(constant(M_LN2, x), y); });
 
 // sqrt(x^2 + y^2) without overflow: the larger one times sqrt(1 + ratio^2).
 Array hypot_of(const Array& x, const Array& y) {
@@ -199,37 +250,44 @@ Array unary(const Composite& c, const Array& x) {
 Array numpy::sin(Operand x) { return lax::sin(to_inexact(x)); }
 Array numpy::cos(Operand x) { return lax::cos(to_inexact(x)); }
 Array numpy::tan(Operand x) {
-  return is_complex(x.dtype()) ? complex_tan(x) : composite(tan_composite, {to_inexact(x)});
+  return is_complex(x.dtype()) ? program_of<complex_tan>("tan", x)
+                               : composite(tan_composite, {to_inexact(x)});
 }
 Array numpy::arcsin(Operand x) {
-  return is_complex(x.dtype()) ? complex_arcsin(x) : unary(arcsin_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_arcsin>("arcsin", x)
+                               : unary(arcsin_composite, x);
 }
 Array numpy::arccos(Operand x) {
-  return is_complex(x.dtype()) ? complex_arccos(x) : unary(arccos_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_arccos>("arccos", x)
+                               : unary(arccos_composite, x);
 }
 Array numpy::arctan(Operand x) {
-  return is_complex(x.dtype()) ? complex_arctan(x) : unary(arctan_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_arctan>("arctan", x)
+                               : unary(arctan_composite, x);
 }
 Array numpy::arctan2(Operand x1, Operand x2) {
   return bind(atan2_p, promoted_inexact("arctan2", {x1, x2}));
 }
 Array numpy::sinh(Operand x) {
-  return is_complex(x.dtype()) ? complex_sinh(x) : unary(sinh_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_sinh>("sinh", x) : unary(sinh_composite, x);
 }
 Array numpy::cosh(Operand x) {
-  return is_complex(x.dtype()) ? complex_cosh(x) : unary(cosh_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_cosh>("cosh", x) : unary(cosh_composite, x);
 }
 Array numpy::tanh(Operand x) {
-  return is_complex(x.dtype()) ? complex_tanh(x) : lax::tanh(to_inexact(x));
+  return is_complex(x.dtype()) ? program_of<complex_tanh>("tanh", x) : lax::tanh(to_inexact(x));
 }
 Array numpy::arcsinh(Operand x) {
-  return is_complex(x.dtype()) ? complex_arcsinh(x) : unary(arcsinh_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_arcsinh>("arcsinh", x)
+                               : unary(arcsinh_composite, x);
 }
 Array numpy::arccosh(Operand x) {
-  return is_complex(x.dtype()) ? complex_arccosh(x) : unary(arccosh_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_arccosh>("arccosh", x)
+                               : unary(arccosh_composite, x);
 }
 Array numpy::arctanh(Operand x) {
-  return is_complex(x.dtype()) ? complex_arctanh(x) : unary(arctanh_composite, x);
+  return is_complex(x.dtype()) ? program_of<complex_arctanh>("arctanh", x)
+                               : unary(arctanh_composite, x);
 }
 Array numpy::asin(Operand x) { return arcsin(x); }
 Array numpy::acos(Operand x) { return arccos(x); }
@@ -238,6 +296,10 @@ Array numpy::atan2(Operand x1, Operand x2) { return arctan2(x1, x2); }
 Array numpy::asinh(Operand x) { return arcsinh(x); }
 Array numpy::acosh(Operand x) { return arccosh(x); }
 Array numpy::atanh(Operand x) { return arctanh(x); }
+Array numpy::exp2(Operand x) {
+  const Array y = to_inexact(x);
+  return is_complex(y.dtype()) ? lax::pow(constant(2, y), y) : composite(exp2_composite, {y});
+}
 Array numpy::cbrt(Operand x) { return unary(cbrt_composite, x); }
 Array numpy::hypot(Operand x1, Operand x2) {
   const Arrays x = promoted_inexact("hypot", {x1, x2});
@@ -250,15 +312,18 @@ Array numpy::logaddexp(Operand x1, Operand x2) {
   return composite(logaddexp_composite, x);
 }
 Array numpy::logaddexp2(Operand x1, Operand x2) {
-  Arrays x = promoted_inexact("logaddexp2", {x1, x2});
+  const Arrays x = promoted_inexact("logaddexp2", {x1, x2});
   floating_only("logaddexp2", x[0]);
-  for (Array& array : x) array = lax::mul(array, constant(M_LN2, array));
-  const Array y = composite(logaddexp_composite, x);
-  return lax::div(y, constant(M_LN2, y));
+  return in_one_program("logaddexp2", x, [](std::span<const Array> x) {
+    const Array y = composite(logaddexp_composite, {lax::mul(x[0], constant(M_LN2, x[0])),
+                                                    lax::mul(x[1], constant(M_LN2, x[1]))});
+    return Arrays{lax::div(y, constant(M_LN2, y))};
+  });
 }
 
-Array numpy::sinc(Operand x) {
-  const Array y = lax::mul(to_inexact(x), constant(M_PI, to_inexact(x)));
+namespace {
+Array sinc_of(const Array& x) {
+  const Array y = lax::mul(x, constant(M_PI, x));
   const Array zero = lax::eq(y, constant(0, y)), safe = select_like(zero, 1, y);
   // The series 1 - y^2 / 3! + y^4 / 5! - ..., which gives the derivatives at 0 up to the seventh.
   // It is restricted to y near 0, because it would overflow elsewhere.
@@ -269,6 +334,12 @@ Array numpy::sinc(Operand x) {
     series = lax::sub(constant(1, y), term);
   }
   return lax::select(zero, series, lax::div(lax::sin(safe), safe));
+}
+}  // namespace
+
+Array numpy::sinc(Operand x) {
+  return in_one_program("sinc", Arrays{to_inexact(x)},
+                        [](std::span<const Array> x) { return Arrays{sinc_of(x[0])}; });
 }
 Array numpy::degrees(Operand x) {
   const Array y = floating_only("degrees", x);
@@ -309,8 +380,7 @@ namespace {
     function("numpy", "asinh(x)", "The same as arcsinh.", &numpy::asinh),
     function("numpy", "acosh(x)", "The same as arccosh.", &numpy::acosh),
     function("numpy", "atanh(x)", "The same as arctanh.", &numpy::atanh),
-    function("numpy", "cbrt(x)", "The real cube root: a power and one step of Newton's method.",
-             &numpy::cbrt),
+    function("numpy", "cbrt(x)", "The real cube root, exact for cubes.", &numpy::cbrt),
     function("numpy", "hypot(x1, x2)",
              "sqrt(x1**2 + x2**2) without overflow; inf where either is infinite.", &numpy::hypot),
     function("numpy", "logaddexp(x1, x2)", "log(exp(x1) + exp(x2)) without overflow.",

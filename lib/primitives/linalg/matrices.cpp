@@ -153,8 +153,10 @@ Array reciprocal(const Array& x) {
 
 Array compare_places(Array (*compare)(Operand, Operand), Dim rows, Dim columns, int k) {
   const Shape shape{rows, columns};
-  const Array row = lax::add(lax::iota(DType::int32, shape, 0), Array::literal(k, DType::int32));
-  return compare(row, lax::iota(DType::int32, shape, 1));
+  const auto counting = [&](Dim size) { return lax::iota(DType::int32, Shape{size}, 0); };
+  const Array row = lax::add(counting(rows), Array::literal(k, DType::int32));
+  return compare(lax::broadcast_in_dim(row, shape, std::vector<int>{0}),
+                 lax::broadcast_in_dim(counting(columns), shape, std::vector<int>{1}));
 }
 Array keep_places(const Array& x, const Array& keep) {
   return lax::select(broadcast_to(keep, x.shape()), x, lax::zeros_like(x.aval()));
