@@ -78,20 +78,22 @@ def piecewise(x, condlist, funclist, *args, **kw):
             "give one for each, and perhaps one for elements that fulfil none",
         )
 
-    def taken(function):
-        def call(element, other):
+    def chosen(condition, function, other):
+        if not callable(function):
+            return numpy.where(condition, numpy.asarray(function, dtype=x.dtype), other)
+
+        def taken(element, other):
             return _plait.to_array(function(element, *args, **kw), "piecewise").astype(x.dtype)
 
-        def constant(element, other):
-            return numpy.asarray(function, dtype=x.dtype)
-
-        return call if callable(function) else constant
+        return where_functions(condition, taken, _other, x, other)
 
     *functions, default = functions
-    nowhere = numpy.zeros_like(x)
-    result = where_functions(numpy.ones_like(x, dtype=bool), taken(default), _other, x, nowhere)
+    if callable(default):
+        result = chosen(numpy.ones_like(x, dtype=bool), default, numpy.zeros_like(x))
+    else:
+        result = numpy.broadcast_to(numpy.asarray(default, dtype=x.dtype), x.shape)
     for condition, function in zip(conditions, functions):
-        result = where_functions(condition.astype(bool), taken(function), _other, x, result)
+        result = chosen(condition.astype(bool), function, result)
     return result
 
 

@@ -191,6 +191,22 @@ def _positions(what, obj, size):
     return index
 
 
+_FEW = 8  # places between which slices are joined; more are indices
+
+
+def _few_places(index, size):
+    """Known positions, so few that slices between them cost less than indices, from 0; otherwise None."""
+    if not isinstance(index, _np.ndarray) or index.size > _FEW or not isinstance(size, int):
+        return None
+    return [place + size if place < 0 else place for place in index.ravel().tolist()]
+
+
+def _slices(array, axis, bounds):
+    """The slices along an axis between pairs of bounds that hold anything."""
+    whole = (slice(None),) * axis
+    return [array[(*whole, slice(start, stop))] for start, stop in bounds if start < stop]
+
+
 def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     """arr without its elements (or rows along an axis) at obj: an index, several, a slice or a mask of bools.
 
@@ -209,6 +225,12 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     ):
         return numpy.compress(~obj, array, axis)
     index = _positions("delete", obj, size)
+    places = _few_places(index, size)
+    if places:
+        places = sorted(set(places))
+        bounds = zip([0, *(place + 1 for place in places)], [*places, size])
+        kept = _slices(array, axis, bounds) or [array[(*(slice(None),) * axis, slice(0, 0))]]
+        return kept[0].copy() if len(kept) == 1 else numpy.concatenate(kept, axis)
     if isinstance(index, _np.ndarray):
         kept = _np.delete(_np.arange(size), index)
         return numpy.take(array, kept.astype(_np.int32), axis)
@@ -220,6 +242,17 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     places = numpy.arange(size - index.size)
     passed = index - numpy.arange(index.size, dtype=index.dtype)
     return numpy.take(array, places + numpy.searchsorted(passed, places, "right"), axis)
+
+
+def _around(array, places, values, axis):
+    """The parts of an array and the values that go in before these places, in order along an axis."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    parts, start = [], 0
+    for number in order:
+        parts += _slices(array, axis, [(start, places[number])])
+        parts += [values] if len(places) == 1 else _slices(values, axis, [(number, number + 1)])
+        start = places[number]
+    return parts + _slices(array, axis, [(start, array.shape[axis])])
 
 
 def insert(arr, obj, values, axis=None):
@@ -235,12 +268,16 @@ def insert(arr, obj, values, axis=None):
     index = _positions("insert", obj, size)
     values = _plait.to_array(values, "insert")
     values = values.reshape((1,) * (array.ndim - values.ndim) + values.shape)
-    if index.ndim == 0:
+    if index.ndim == 0 and axis > 0:
         values = numpy.moveaxis(values, 0, axis)
-    index = numpy.ravel(index)
+    places = _few_places(index, size)
+    if not places:
+        index = numpy.ravel(index)
     count = values.shape[axis] if index.size == 1 else index.size
     shape = array.shape[:axis] + (count,) + array.shape[axis + 1 :]
     values = numpy.broadcast_to(values.astype(array.dtype), shape)
+    if places:
+        return numpy.concatenate(_around(array, places, values, axis), axis)
     index = numpy.broadcast_to(numpy.where(index < 0, index + size, index), (count,))
     order = numpy.argsort(index)
     places = numpy.arange(size)
