@@ -11,6 +11,7 @@
 #include <plait/rules/bodies.h>
 #include <plait/rules/inline.h>
 #include <plait/rules/interpret.h>
+#include <plait/rules/share.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/devices.h>
 #include <plait/trace/equation_cache.h>
@@ -38,6 +39,7 @@ struct Prepared : TypedEquation {
   std::vector<Sizes64> shapes;  // of the outputs
   bool is_identity = false;
   const Alias::Rule* alias = nullptr;
+  const Share::Rule* share = nullptr;
   std::optional<Device> target;                  // of device_put
   Chunk chunk;                                   // its loop, if elementwise on the reference
   std::shared_ptr<const Kernel> kernel;          // otherwise
@@ -85,6 +87,7 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
     prepared.target = Device::named(params.text("device"));
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
+  prepared.share = inputs.size() == 1 ? Share::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
   if (alone->equations.empty()) {  // without results and effects there is nothing to run
     prepared.executable = compile(alone);
@@ -178,8 +181,21 @@ Arrays run_kernel_now(const Prepared& prepared, std::span<const Array> inputs) {
   return results;
 }
 
+// Views of the operand's memory.
+Arrays share_now(const Prepared& prepared, const Array& operand) {
+  const Buffer& buffer = buffer_of(operand);
+  const std::vector<View> views =
+      (*prepared.share)(buffer.view(), prepared.shapes, prepared.params);
+  Arrays results;
+  results.reserve(views.size());
+  for (std::size_t i = 0; i < views.size(); ++i)
+    results.push_back(make_concrete(prepared.outputs[i], Buffer(buffer.storage(), views[i])));
+  return results;
+}
+
 Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
   if (prepared.is_identity) return {inputs[0]};
+  if (prepared.share) return share_now(prepared, inputs[0]);
   if (prepared.executable) return run_executable(*prepared.executable, inputs);
   if (prepared.chunk.loop) return run_pointwise_now(prepared, inputs);
   Arrays results;

@@ -15,6 +15,7 @@
 #include <plait/rules/put.h>
 #include <plait/rules/rules.h>
 #include <plait/rules/separate.h>
+#include <plait/rules/share.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/spelling.h>
 #include <plait/rules/steps.h>
@@ -47,6 +48,7 @@ PLAIT_RULE_TABLE(OnHost)
 PLAIT_RULE_TABLE(Prune)
 PLAIT_RULE_TABLE(Put)
 PLAIT_RULE_TABLE(Separate)
+PLAIT_RULE_TABLE(Share)
 PLAIT_RULE_TABLE(Speculate)
 PLAIT_RULE_TABLE(Spelling)
 

@@ -7,6 +7,7 @@
 #include <plait/rules/autocast.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/put.h>
+#include <plait/rules/share.h>
 
 #include "primitives/cost.h"
 #include "primitives/elementwise/wrapping.h"
@@ -243,15 +244,31 @@ static const auto not_def =
     define(not_p, "Bitwise not of integers, logical not of bools.")
         .family(elementwise(integers | boolean))
         .rule<Motion>(Motion::cheap)
-        .rule<Pointwise>(unary_loops < integers | boolean > ([](auto x) {
-                                                    if constexpr (std::is_same_v<decltype(x), bool>)
-                                                      return !x;
-                                                    else
-                                                      return decltype(x)(~x);
-                                                  }))
+        .rule<Pointwise>([](std::span<const DType> in, const Params& params) -> Chunk {
+          if (in[0] != DType::bool_)
+            return unary_loops<integers>([](auto x) { return decltype(x)(~x); })(in, params);
+          // Bytes of 0 and 1, which g++ takes in vectors, unlike bools.
+          const auto flip = [](std::uint8_t x) { return std::uint8_t(x ^ 1); };
+          return {&detail::unary_loop<decltype(flip), std::uint8_t>};
+        })
         .rule<Spelling>(spelling::function("bitwise_not"))
         .rule<Jvp>(zero_derivative());
 Array lax::bitwise_not(Operand x) { return bind(not_p, {x}); }
+
+namespace {
+
+// Every other real number of memory, from this one on.
+Share::Rule every_other(std::int64_t first) {
+  return [first](const View& z, std::span<const Sizes64>, const Params&) {
+    View parts = z;
+    parts.dtype = real_dtype_of(z.dtype);
+    parts.data = z.as<char>() + first * size_of(parts.dtype);
+    for (std::int64_t& stride : parts.strides) stride *= 2;
+    return std::vector<View>{parts};
+  };
+}
+
+}  // namespace
 
 constinit const Primitive real_p{"real"};
 static const auto real_def =
@@ -263,6 +280,7 @@ static const auto real_def =
             return {&detail::map_loop<decltype(part), complex64, float>};
           return {&detail::map_loop<decltype(part), complex128, double>};
         })
+        .rule<Share>(every_other(0))
         .rule<Put>([](const Array& x, const Array& value, std::size_t, const Params&) {
           return lax::complex(value, lax::imag(x));
         })
@@ -284,6 +302,7 @@ static const auto imag_def =
             return {&detail::map_loop<decltype(part), complex64, float>};
           return {&detail::map_loop<decltype(part), complex128, double>};
         })
+        .rule<Share>(every_other(1))
         .rule<Put>([](const Array& x, const Array& value, std::size_t, const Params&) {
           return lax::complex(lax::real(x), value);
         })

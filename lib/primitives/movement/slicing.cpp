@@ -11,6 +11,7 @@
 #include <plait/rules/picture_group.h>
 #include <plait/rules/put.h>
 #include <plait/rules/separate.h>
+#include <plait/rules/share.h>
 #include <plait/rules/speculate.h>
 
 #include "primitives/axis.h"
@@ -395,6 +396,16 @@ static const auto split_def =
           const int axis = axis_of(params);
           return axis >= 0 && axis < inputs[0].rank() &&
                  params.get<Shape>("pieces") == Shape{inputs[0].shape[axis]};
+        })
+        .rule<Share>([](const View& input, std::span<const Sizes64> shapes, const Params& params) {
+          const int axis = axis_of(params);
+          std::vector<View> pieces;
+          std::int64_t start = 0;
+          for (const Sizes64& shape : shapes) {
+            pieces.push_back(part_of(input, axis, start, shape[std::size_t(axis)]));
+            start += shape[std::size_t(axis)];
+          }
+          return pieces;
         })
         .rule<Emit>(
             [](loops::Writer& w, const Equation& equation, std::span<const loops::Tensor> inputs) {
