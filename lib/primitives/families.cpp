@@ -340,6 +340,13 @@ Family movement() {
           const std::optional<View> view =
               rule<Alias>(primitive)(inputs[0], outputs[0].shape, params);
           if (view) return copy_elements(*view, outputs[0]);
+          // A dense operand would be a view of the whole result: then it is made there.
+          View whole = outputs[0];
+          whole.shape = inputs[0].shape;
+          whole.strides = dense_strides(whole.shape);
+          const std::optional<View> there = rule<Alias>(primitive)(whole, outputs[0].shape, params);
+          if (there && there->data == whole.data && there->strides == outputs[0].strides)
+            return copy_elements(inputs[0], whole);
           const Buffer dense = Buffer::copy_of(inputs[0]);
           copy_elements(*rule<Alias>(primitive)(dense.view(), outputs[0].shape, params),
                         outputs[0]);

@@ -409,14 +409,27 @@ static const auto iota_def =
                              outer = inner * size == 0 ? 0 : out.size() / (inner * size);
           visit_dtype(out.dtype, [&](auto element) {
             using T = decltype(element);
-            T* dst = out.as<T>();
-            for (std::int64_t o = 0; o < outer; ++o)
-              for (std::int64_t i = 0; i < size; ++i, dst += inner) {
-                if constexpr (is_complex_v<T>)
-                  std::fill_n(dst, inner, T(typename T::value_type(i)));
+            const auto number = [](std::int64_t i) {
+              if constexpr (is_complex_v<T>)
+                return T(typename T::value_type(i));
+              else
+                return T(detail::Compute<T>(i));
+            };
+            const std::int64_t grain =
+                std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, inner));
+            parallel_for(outer * size, grain, [&](std::int64_t begin, std::int64_t end) {
+              T* dst = out.as<T>() + begin * inner;
+              for (std::int64_t at = begin; at < end;) {
+                const std::int64_t first = at % size, count = std::min(size - first, end - at);
+                if (inner == 1)  // a loop of its own, which the compiler vectorises
+                  for (std::int64_t i = 0; i < count; ++i) dst[i] = number(first + i);
                 else
-                  std::fill_n(dst, inner, T(detail::Compute<T>(i)));
+                  for (std::int64_t i = 0; i < count; ++i)
+                    std::fill_n(dst + i * inner, inner, number(first + i));
+                dst += count * inner;
+                at += count;
               }
+            });
           });
         })
         .rule<Emit>([](loops::Writer& w, const Equation& equation,
