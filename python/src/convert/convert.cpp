@@ -11,6 +11,7 @@
 #include <plait/trace/devices.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "functions/functions.h"
 
@@ -441,6 +442,10 @@ DType to_dtype(PyObject* object, const Role& role) {
   if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) return default_int();
   if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return default_complex();
   if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;
+  // Types, such as np.float32, stay what they are, and live as long as they are known here.
+  static auto& types = *new std::unordered_map<PyObject*, DType>;
+  if (PyType_Check(object))
+    if (const auto known = types.find(object); known != types.end()) return known->second;
   std::string name;
   if (PyUnicode_Check(object)) {
     name = utf8_of(object);
@@ -462,6 +467,11 @@ DType to_dtype(PyObject* object, const Role& role) {
     throw DtypeError(role.prefix() + text_of(object) + " is no dtype that plait has",
                      "use bool, int8 ... int64, uint8 ... uint64, float16, bfloat16, float32, "
                      "float64, complex64 or complex128");
+  constexpr std::size_t most = 64;
+  if (PyType_Check(object) && types.size() < most) {
+    Py_INCREF(object);
+    types.emplace(object, *found);
+  }
   return *found;
 }
 
