@@ -34,9 +34,16 @@ std::optional<PadWidth> PadWidth::from_argument(const Argument& argument) {
     if (shape->size() == 2) return PadWidth({{(*shape)[0], (*shape)[1]}});
     return std::nullopt;
   }
+  std::vector<Pair> pairs;
+  if (const auto* table = std::get_if<Array>(&argument.value);
+      table && table->ndim() == 2 && table->shape(1) == Dim(2) && is_integer(table->dtype()) &&
+      table->known_buffer()) {
+    const std::vector<std::int64_t> widths = table->to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < widths.size(); i += 2) pairs.emplace_back(widths[i], widths[i + 1]);
+    return PadWidth(std::move(pairs));
+  }
   const auto* list = std::get_if<Argument::List>(&argument.value);
   if (!list) return std::nullopt;
-  std::vector<Pair> pairs;
   for (const Argument& part : *list) {
     std::optional<Shape> pair = detail::as_shape(part);
     if (!pair || pair->empty() || pair->size() > 2) return std::nullopt;

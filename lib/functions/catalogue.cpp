@@ -252,8 +252,7 @@ std::optional<Shape> detail::as_shape(const Argument& argument) {
   // NumPy treats a vector of integers as a sequence.
   if (const auto* array = std::get_if<Array>(&argument.value);
       array && array->ndim() == 1 && is_integer(array->dtype()) && array->known_buffer()) {
-    for (std::int64_t i = 0; i < array->shape(0).constant(); ++i)
-      shape.push_back(lax::index_in_dim(*array, i, 0, false).item<std::int64_t>());
+    for (std::int64_t size : array->to_vector<std::int64_t>()) shape.push_back(size);
     return shape;
   }
   if (!add(argument)) return std::nullopt;

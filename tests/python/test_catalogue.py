@@ -50,6 +50,7 @@ CPP_ONLY = {
     "lax.linalg.polar": "lax.linalg.qdwh is for users; this is the primitive",
     "lax.linalg.pivoted_order": "what pivoting=True asks qr for",
     "nn.logsumexp_with_sign": "the pair that return_sign=True asks for",
+    "nn.dot_product_attention_with_residual": "the pair that return_residual=True asks for",
     "lax.conv_dimension_numbers": "in Python of JAX's arguments, and with JAX's type",
 }
 # Functions whose C++ overloads take apart what Python's arguments may be.
@@ -62,6 +63,7 @@ COLLECTIVES = "psum pmean pmax pmin all_gather psum_scatter all_to_all pswapaxes
 ONLY_PYTHON = {
     **{f"lax.{name}": {"axis_index_groups"} for name in COLLECTIVES},  # refused
     "numpy.average": {"returned"},
+    "nn.dot_product_attention": {"return_residual"},
     "numpy.linspace": {"retstep"},
     "numpy.linalg.pinv": {"hermitian", "rcond"},  # says nothing; another name of rtol
     "numpy.linalg.lstsq": {"numpy_resid"},
@@ -145,6 +147,8 @@ SAME_TYPES = {
 }  # fmt: skip
 # Parameters whose types differ beyond that.
 OTHER_TYPES = {
+    "numpy.eye.k": "also a traced integer", "numpy.tri.k": "also a traced integer",
+    "numpy.histogramdd.range": "None for some variables", "numpy.histogram2d.range": "None for some variables",
     **{f"lax.{name}.x": "a tree in Python" for name in [*COLLECTIVES, "ppermute", "pshuffle"]},
     **{f"lax.{name}.axis_name": "several names, too, in Python"
        for name in "psum pmean pmax pmin axis_index axis_size".split()},

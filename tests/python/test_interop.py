@@ -89,7 +89,7 @@ def test_wrong_calls_of_functions():
 def test_errors_are_the_builtin_ones_too():
     for error, bases in {
         plait.ShapeError: (ValueError, TypeError), plait.ValueError: (ValueError,), plait.IndexError: (IndexError,),
-        plait.DtypeError: (TypeError,), plait.TreeError: (TypeError,), plait.TracerError: (TypeError,),
+        plait.DtypeError: (TypeError,), plait.TreeError: (ValueError, TypeError), plait.TracerError: (TypeError,),
         plait.MissingRuleError: (NotImplementedError,), plait.MemoryError: (MemoryError,), plait.BackendError: (RuntimeError,),
         plait.InternalError: (RuntimeError,),
     }.items():  # fmt: skip

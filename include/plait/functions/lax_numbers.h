@@ -47,7 +47,8 @@ Array conv_with_general_padding(Operand lhs, Operand rhs, const Shape& window_st
 Array conv_transpose(Operand lhs, Operand rhs, const Shape& strides, const WindowPadding& padding,
                      const Shape& rhs_dilation = {}, const ConvDimensions& dimension_numbers = {},
                      bool transpose_kernel = false,
-                     std::optional<DType> preferred_element_type = {});
+                     std::optional<DType> preferred_element_type = {},
+                     bool use_consistent_padding = false);
 // The windows that a convolution with a kernel of this shape reads, as features: those of one
 // feature of lhs beside each other.
 Array conv_general_dilated_patches(Operand lhs, const Shape& filter_shape,

@@ -67,10 +67,22 @@ Array attention(Operand q, Operand k, Operand v, const std::optional<Array>& mas
                 std::optional<double> scale = {});
 // jax.nn's: query [b, t, n, h] and key, value [b, s, m, h] where m divides n; b may be absent in
 // all. bias and mask are broadcast to [b, n, t, s].
+// Lengths, an integer for each example, say how many queries and keys there are;
+// local_window_size, one size or (left, right), how far from its own place a query looks.
 Array dot_product_attention(Operand query, Operand key, Operand value,
                             const std::optional<Array>& bias = {},
                             const std::optional<Array>& mask = {}, std::optional<double> scale = {},
-                            bool is_causal = false);
+                            bool is_causal = false,
+                            const std::optional<Array>& query_seq_lengths = {},
+                            const std::optional<Array>& key_value_seq_lengths = {},
+                            const std::optional<Shape>& local_window_size = {});
+// The same, and the logarithms of the sums of exponentials, [b, t, n].
+std::pair<Array, Array> dot_product_attention_with_residual(
+    Operand query, Operand key, Operand value, const std::optional<Array>& bias = {},
+    const std::optional<Array>& mask = {}, std::optional<double> scale = {}, bool is_causal = false,
+    const std::optional<Array>& query_seq_lengths = {},
+    const std::optional<Array>& key_value_seq_lengths = {},
+    const std::optional<Shape>& local_window_size = {});
 
 // --- Pooling -------------------------------------------------------------------------------------
 
@@ -104,7 +116,7 @@ Array normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
              double stddev = 1e-2);
 Array truncated_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
                        double stddev = 1e-2, double lower = -2.0, double upper = 2.0);
-// mode: fan_in, fan_out or fan_avg; distribution: truncated_normal, normal or uniform.
+// mode: fan_in, fan_out, fan_avg or fan_geo_avg; distribution: truncated_normal, normal or uniform.
 Array variance_scaling(Operand key, const Shape& shape, std::optional<DType> dtype = {},
                        double scale = 1.0, const std::string& mode = "fan_in",
                        const std::string& distribution = "truncated_normal",
@@ -133,6 +145,10 @@ Array lecun_normal(Operand key, const Shape& shape, std::optional<DType> dtype =
 // scale. Saxe et al., 2013.
 Array orthogonal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
                  double scale = 1.0, int column_axis = -1);
+// A kernel (spatial ..., inputs, outputs) with orthogonal at its center and 0 elsewhere. Xiao et
+// al., 2018.
+Array delta_orthogonal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                       double scale = 1.0, int column_axis = -1);
 
 }  // namespace initializers
 }  // namespace plait::nn

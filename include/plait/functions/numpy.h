@@ -253,11 +253,13 @@ Array einsum(const std::string& subscripts, Operands operands,
              OptionalDType preferred_element_type = {});
 Array kron(Operand a, Operand b);
 Array cross(Operand a, Operand b, int axis = -1);
-Array convolve(Operand a, Operand v, const std::string& mode = "full");
-Array correlate(Operand a, Operand v, const std::string& mode = "valid");
+Array convolve(Operand a, Operand v, const std::string& mode = "full",
+               OptionalDType preferred_element_type = {});
+Array correlate(Operand a, Operand v, const std::string& mode = "valid",
+                OptionalDType preferred_element_type = {});
 Array trace(Operand a, int offset = 0, int axis1 = 0, int axis2 = 1, OptionalDType dtype = {});
 Array polyval(Operand p, Operand x);
-Array trapezoid(Operand y, const OptionalArray& x = {}, double dx = 1.0, int axis = -1);
+Array trapezoid(Operand y, const OptionalArray& x = {}, Operand dx = 1.0, int axis = -1);
 Array vander(Operand x, std::optional<Dim> N = {}, bool increasing = false);
 
 }  // namespace plait::numpy

@@ -52,7 +52,7 @@ Array blackman(Dim M);
 // --- Shape ---------------------------------------------------------------------------------------
 
 Shape shape(Operand a);
-Dim size(Operand a, std::optional<int> axis = {});
+Dim size(Operand a, const Axes& axis = {});
 int ndim(Operand a);
 // One size may be -1, which is inferred. order: "C" (row-major) or "F" (column-major).
 Array reshape(Operand a, const Shape& shape, const std::string& order = "C");

@@ -167,6 +167,47 @@ Array lax::reduce_xor(Operand operand, const std::vector<int>& axes) {
 
 namespace {
 
+// Parts of elements are a last axis. They are taken out, and put together, by shifts.
+Array bits_as(Operand operand, DType new_dtype) {
+  const int from = int(size_of(operand.dtype())), to = int(size_of(new_dtype));
+  if (from == to) return lax::bitcast_convert_type(operand, new_dtype);
+  if (is_complex(operand.dtype()) || is_complex(new_dtype) || is_bool(operand.dtype()) ||
+      is_bool(new_dtype))
+    throw DtypeError("bitcast_convert_type: " + std::string(name_of(operand.dtype())) + " as " +
+                         std::string(name_of(new_dtype)) + ", of another width",
+                     "convert integers and floats");
+  const int count = std::max(from, to) / std::min(from, to), width = 8 * std::min(from, to);
+  auto unsigned_of_size = [](int bytes) {
+    return bytes == 1   ? DType::uint8
+           : bytes == 2 ? DType::uint16
+           : bytes == 4 ? DType::uint32
+                        : DType::uint64;
+  };
+  const DType narrow = unsigned_of_size(std::min(from, to));
+  const DType wide = unsigned_of_size(std::max(from, to));
+  auto by = [&](int part) { return Array::literal(double(part * width), wide); };
+  const Array bits = lax::bitcast_convert_type(operand, from < to ? narrow : wide);
+  if (from > to) {
+    Arrays parts;
+    for (int i = 0; i < count; ++i)
+      parts.push_back(astype(lax::shift_right_logical(bits, by(i)), narrow));
+    return lax::bitcast_convert_type(numpy::stack(parts, -1), new_dtype);
+  }
+  const int last = operand.ndim() - 1;
+  if (last < 0 || operand.shape(last) != Dim(count))
+    throw ShapeError(
+        "bitcast_convert_type: an array of shape (" + operand.shape().to_string() + ") as " +
+            std::string(name_of(new_dtype)),
+        "give a last axis of " + std::to_string(count) + ", for the parts of an element");
+  Array whole;
+  for (int i = 0; i < count; ++i) {
+    const Array part =
+        lax::shift_left(astype(lax::index_in_dim(bits, i, last, false), wide), by(i));
+    whole = i == 0 ? part : lax::bitwise_or(whole, part);
+  }
+  return lax::bitcast_convert_type(whole, new_dtype);
+}
+
 Array reduce_xor_of(Operand operand, const std::vector<int>& axes) {
   return lax::reduce_xor(operand, axes);
 }
@@ -178,8 +219,11 @@ Array reduce_xor_of(Operand operand, const std::vector<int>& axes) {
              "How many bits of each integer lie above the highest one that is "
              "set, in its dtype; all of them for 0.",
              &lax::clz),
-    function("lax", "mulhi(x, y)", "The upper half of the product of integers, in their dtype.",
-             &lax::mulhi),
+    function(
+        "lax", "bitcast_convert_type(operand, new_dtype)",
+        "The same bits as another dtype. A narrower one has a further axis for the parts of an "
+        "element, the lowest bits first; for a wider one this is the last axis of operand.",
+        &bits_as),
     function("lax", "nextafter(x1, x2)", "The float next to x1 towards x2. Its derivative is 0.",
              &lax::nextafter),
     function("lax", "reduce_precision(operand, exponent_bits, mantissa_bits)",

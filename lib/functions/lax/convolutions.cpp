@@ -45,7 +45,8 @@ Array lax::conv_with_general_padding(Operand lhs, Operand rhs, const Shape& wind
 Array lax::conv_transpose(Operand lhs, Operand rhs, const Shape& strides,
                           const WindowPadding& padding, const Shape& rhs_dilation,
                           const ConvDimensions& dimension_numbers, bool transpose_kernel,
-                          std::optional<DType> preferred_element_type) {
+                          std::optional<DType> preferred_element_type,
+                          bool use_consistent_padding) {
   const int rank = lhs.ndim();
   if (rhs.ndim() != rank || rank < 2 || int(strides.size()) != rank - 2)
     throw ShapeError("conv_transpose: operands of shapes (" + lhs.shape().to_string() + ") and (" +
@@ -65,11 +66,23 @@ Array lax::conv_transpose(Operand lhs, Operand rhs, const Shape& strides,
   const std::vector<int> spatial = spatial_of(dims.rhs_spec);
   const Shape dilation = or_ones(rhs_dilation, spatial.size());
   WindowPadding pads = padding;
-  if (!padding.name.empty()) {
+  if (!padding.name.empty() || use_consistent_padding) {
+    if (padding.name.empty() && padding.pairs.size() != spatial.size())
+      throw ShapeError("conv_transpose: " + std::to_string(padding.pairs.size()) +
+                           " pairs of padding for " + std::to_string(spatial.size()) +
+                           " spatial axes",
+                       "give a pair for each");
     pads = WindowPadding(std::vector<std::pair<Dim, Dim>>{});
-    for (std::size_t i = 0; i < spatial.size(); ++i)
-      pads.pairs.push_back(transposed_padding((rhs.shape(spatial[i]) - 1) * dilation[i] + 1,
-                                              strides[i], padding.name));
+    for (std::size_t i = 0; i < spatial.size(); ++i) {
+      const Dim size = (rhs.shape(spatial[i]) - 1) * dilation[i] + 1;
+      if (!padding.name.empty()) {
+        pads.pairs.push_back(transposed_padding(size, strides[i], padding.name));
+        continue;
+      }
+      // What the convolution pads is no part of the transposed one's result.
+      const auto [low, high] = transposed_padding(size, strides[i], "VALID");
+      pads.pairs.emplace_back(low - padding.pairs[i].first, high - padding.pairs[i].second);
+    }
   }
   Array kernel = rhs;
   if (transpose_kernel) {
@@ -165,10 +178,11 @@ Array conv_with_general_padding_of(Operand lhs, Operand rhs, const Shape& window
 Array conv_transpose_of(Operand lhs, Operand rhs, const Shape& strides,
                         const functions::WindowPadding& padding,
                         const std::optional<Shape>& rhs_dilation, const Argument& dimension_numbers,
-                        bool transpose_kernel, std::optional<DType> preferred_element_type) {
+                        bool transpose_kernel, std::optional<DType> preferred_element_type,
+                        bool use_consistent_padding) {
   return lax::conv_transpose(lhs, rhs, strides, padding, shape_or_empty(rhs_dilation),
                              conv_dimensions_of(dimension_numbers, "conv_transpose"),
-                             transpose_kernel, preferred_element_type);
+                             transpose_kernel, preferred_element_type, use_consistent_padding);
 }
 Array patches_of(Operand lhs, const Shape& filter_shape, const Shape& window_strides,
                  const functions::WindowPadding& padding, const std::optional<Shape>& lhs_dilation,
@@ -195,15 +209,18 @@ Array local_of(Operand lhs, Operand rhs, const Shape& window_strides,
              "conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation=None, "
              "rhs_dilation=None, precision=None!, preferred_element_type=None)",
              "conv_general_dilated in NCHW and OIHW.", &conv_with_general_padding_of),
-    function("lax",
-             "conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, "
-             "dimension_numbers=None, transpose_kernel=False, precision=None!, "
-             "preferred_element_type=None)",
-             "The transpose of a convolution with these strides, whose inputs have strides - 1 "
-             "holes between them. padding: 'SAME' (strides times the size), 'VALID' or pairs. "
-             "transpose_kernel: with the kernel flipped and its features exchanged, as in the "
-             "gradient of a convolution. By default channels are last: NHWC, HWIO.",
-             &conv_transpose_of),
+    function(
+        "lax",
+        "conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, "
+        "dimension_numbers=None, transpose_kernel=False, precision=None!, "
+        "preferred_element_type=None, use_consistent_padding=False)",
+        "The transpose of a convolution with these strides, whose inputs have strides - 1 "
+        "holes between them. padding: 'SAME' (strides times the size), 'VALID' or pairs, which "
+        "are what the inputs with holes are padded with, or, with use_consistent_padding, what "
+        "the convolution pads. "
+        "transpose_kernel: with the kernel flipped and its features exchanged, as in the "
+        "gradient of a convolution. By default channels are last: NHWC, HWIO.",
+        &conv_transpose_of),
     function("lax",
              "conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, "
              "lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None!, "

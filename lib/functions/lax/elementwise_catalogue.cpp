@@ -1,6 +1,7 @@
 // The catalogue of plait.lax's elementwise functions; catalogue.cpp has the others.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax.h>
+#include <plait/functions/lax_numbers.h>
 #include <plait/primitives/special.h>
 
 #include "functions/functions.h"
@@ -8,17 +9,49 @@
 namespace plait {
 namespace {
 
+// Of operands of one rank, sizes of 1 are repeated. What does not meet is the primitive's to
+// refuse.
+void repeat_ones(Arrays& operands) {
+  Shape shape;
+  for (const Array& x : operands)
+    if (x.ndim() > shape.rank()) shape = x.shape();
+  bool is_one_shape = true;
+  for (const Array& x : operands) {
+    if (x.ndim() == 0 || x.shape() == shape) continue;
+    if (x.ndim() != shape.rank()) return;
+    is_one_shape = false;
+    for (int i = 0; i < shape.rank(); ++i) {
+      const bool is_repeated = shape[i] == Dim(1);
+      if (!is_repeated && x.shape(i) != Dim(1) && x.shape(i) != shape[i]) return;
+      if (is_repeated) shape[i] = x.shape(i);
+    }
+  }
+  if (is_one_shape) return;
+  for (Array& x : operands)
+    if (x.ndim() > 0) x = broadcast_to(x, shape);
+}
 // A Python number takes the dtype of the other operand.
 template <Array (*function)(Operand, Operand)>
 Array binary(Operand x, Operand y) {
   Arrays operands{x, y};
   if (x.aval().weak || y.aval().weak) promote_dtypes(operands, "lax");
+  repeat_ones(operands);
   return function(operands[0], operands[1]);
+}
+template <Array (*of_floats)(Operand), Array (*of_complex)(Operand)>
+Array inexact(Operand x) {
+  return is_complex(x.dtype()) ? of_complex(x) : of_floats(x);
+}
+template <Array (*of_reals)(Operand, Operand), Array (*of_complex)(Operand, Operand)>
+Array extreme(Operand x, Operand y) {
+  return is_complex(x.dtype()) || is_complex(y.dtype()) ? binary<of_complex>(x, y)
+                                                        : binary<of_reals>(x, y);
 }
 template <auto function, class... Several>
 Array several(Several... operands) {
   Arrays all{operands...};
   promote_dtypes(all, "lax");
+  repeat_ones(all);
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     return function(all[i]...);
   }(std::index_sequence_for<Several...>());
@@ -48,11 +81,13 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              &lax::round),
     function("lax", "exp(x)", "The exponential, of floats or complex numbers.", &lax::exp),
     function("lax", "exp2(x)", "2 to the power x, of floats or complex numbers.", &lax::exp2),
-    function("lax", "expm1(x)", "exp(x) - 1, exact near 0.", &lax::expm1),
+    function("lax", "expm1(x)", "exp(x) - 1, exact near 0, of floats or complex numbers.",
+             &inexact<lax::expm1, numpy::expm1>),
     function("lax", "log(x)",
              "The natural logarithm of floats (NaN below 0, -inf at 0) or complex numbers.",
              &lax::log),
-    function("lax", "log1p(x)", "log(1 + x), exact near 0.", &lax::log1p),
+    function("lax", "log1p(x)", "log(1 + x), exact near 0, of floats or complex numbers.",
+             &inexact<lax::log1p, numpy::log1p>),
     function("lax", "sqrt(x)", "The square root of floats (NaN below 0) or complex numbers.",
              &lax::sqrt),
     function("lax", "rsqrt(x)",
@@ -85,7 +120,8 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              &lax::acosh),
     function("lax", "atanh(x)", "The inverse hyperbolic tangent of floats; NaN outside [-1, 1].",
              &lax::atanh),
-    function("lax", "logistic(x)", "1 / (1 + exp(-x)).", &lax::logistic),
+    function("lax", "logistic(x)", "1 / (1 + exp(-x)), of floats or complex numbers.",
+             &lax::logistic),
     function("lax", "erf(x)", "The error function, of floats.", &lax::erf),
     function("lax", "erf_inv(x)", "The inverse of erf on (-1, 1).", &lax::erf_inv),
     function("lax", "lgamma(x)", "The logarithm of |gamma(x)|, of floats.", &lax::lgamma),
@@ -151,15 +187,14 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax", "convert_element_type(operand, new_dtype)",
              "operand in another dtype: floats truncate to integers and saturate.",
              &convert_element_type),
-    function("lax", "bitcast_convert_type(operand, new_dtype)",
-             "The same bits as another dtype of equal width.", &lax::bitcast_convert_type),
+
     function("lax", "stop_gradient(x)", "x, a tree of arrays, as constants for differentiation.",
              &stop_gradient),
-    function("lax", "add(x, y)",
-             "x + y. Operands of lax have one dtype, and one shape unless one is a scalar; Python "
-             "numbers take the "
-             "other's dtype.",
-             &binary<lax::add>),
+    function(
+        "lax", "add(x, y)",
+        "x + y. Operands of lax have one dtype, and one rank unless one is a scalar; sizes of 1 "
+        "are repeated. Python numbers take the other's dtype.",
+        &binary<lax::add>),
     function("lax", "sub(x, y)", "The difference x - y; of integers modulo 2**bits.",
              &binary<lax::sub>),
     function("lax", "mul(x, y)", "The product x * y; of integers modulo 2**bits.",
@@ -168,8 +203,11 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              &binary<lax::div>),
     function("lax", "rem(x, y)", "The remainder of div, with the sign of x.", &binary<lax::rem>),
     function("lax", "pow(x, y)", "x to the power y.", &binary<lax::pow>),
-    function("lax", "max(x, y)", "The larger one; NaN wins.", &binary<lax::max>),
-    function("lax", "min(x, y)", "The smaller one; NaN wins.", &binary<lax::min>),
+    function("lax", "max(x, y)",
+             "The larger one; NaN wins. Complex numbers are in the order of their real parts, then "
+             "of their imaginary ones.",
+             &extreme<lax::max, numpy::maximum>),
+    function("lax", "min(x, y)", "The smaller one, as max.", &extreme<lax::min, numpy::minimum>),
     function("lax", "atan2(x, y)", "The angle of the point (y, x), as C's atan2(x, y).",
              &binary<lax::atan2>),
     function("lax", "complex(x, y)", "Complex numbers x + iy of two float32 or two float64 arrays.",
@@ -185,6 +223,8 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax", "shift_right_logical(x, y)",
              "The bits of x moved down by y places, zeros brought in.",
              &binary<lax::shift_right_logical>),
+    function("lax", "mulhi(x, y)", "The upper half of the product of integers, in their dtype.",
+             &binary<lax::mulhi>),
     function("lax", "eq(x, y)", "x == y, as bool.", &binary<lax::eq>),
     function("lax", "ne(x, y)", "x != y, as bool.", &binary<lax::ne>),
     function("lax", "lt(x, y)", "x < y, as bool.", &binary<lax::lt>),

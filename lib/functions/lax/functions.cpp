@@ -20,7 +20,10 @@ Array lax::is_finite(Operand x) { return numpy::isfinite(x); }
 Array lax::exp2(Operand x) { return numpy::exp2(x); }
 Array lax::cbrt(Operand x) { return numpy::cbrt(x); }
 Array lax::conj(Operand x) { return numpy::conj(x); }
-Array lax::logistic(Operand x) { return nn::sigmoid(x); }
+Array lax::logistic(Operand x) {
+  if (!is_complex(x.dtype())) return nn::sigmoid(x);
+  return div(filled(1, x), add(constant(1, x), exp(neg(x))));
+}
 Array lax::tan(Operand x) { return numpy::tan(x); }
 Array lax::asin(Operand x) { return numpy::arcsin(x); }
 Array lax::acos(Operand x) { return numpy::arccos(x); }

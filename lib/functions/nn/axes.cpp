@@ -1,9 +1,8 @@
-// plait.nn: softmax and related functions, normalisation, attention. All are composites, which a
-// backend may claim whole. 16-bit floats are computed in float32 and rounded once.
+// plait.nn: softmax and related functions, normalisation. All are composites, which a backend may
+// claim whole. 16-bit floats are computed in float32 and rounded once.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/nn.h>
 #include <plait/primitives/narrow.h>
-#include <plait/trace/multiples.h>
 
 #include <cmath>
 
@@ -288,163 +287,6 @@ Array nn::standardize(Operand x, const Axes& axis, double epsilon) {
                        .with("has_bias", false));
 }
 
-// --- Attention -----------------------------------------------------------------------------------
-
-namespace {
-
-// Whether a key comes no later than the query, for pairs of [..., t, s].
-Array causal_pairs(const Shape& pairs) {
-  const int rank = pairs.rank();
-  const Shape square{pairs[rank - 2], pairs[rank - 1]};
-  return plait::broadcast_to(
-      lax::ge(lax::iota(DType::int32, square, 0), lax::iota(DType::int32, square, 1)), pairs);
-}
-
-// scale q k^T of [..., t, s], in float32 of 16-bit floats. Inputs: q, k, v, and optionally a mask
-// of
-// [..., t, s]; or the attribute causal. Excluded pairs get the most negative finite number instead
-// of -inf, so that a row without any pair is the mean of v and not NaN.
-Array scores_of(std::span<const Array> inputs, const Params& attributes) {
-  const Array &q = inputs[0], &k = inputs[1];
-  const int batch = q.ndim() - 2;
-  lax::DotDimensions axes{{batch + 1}, {batch + 1}, {}, {}};
-  for (int i = 0; i < batch; ++i)
-    for (auto* list : {&axes.lhs_batch, &axes.rhs_batch}) list->push_back(i);
-  const DType wide = size_of(q.dtype()) == 2 ? DType::float32 : q.dtype();
-  Array scores = lax::dot_general(q, k, axes, wide);
-  scores = lax::mul(scores, constant(attributes.get<double>("scale"), scores));
-  const bool is_causal = attributes.has("causal");
-  if (inputs.size() > 3 || is_causal) {
-    const Array allowed = is_causal ? causal_pairs(scores.shape()) : inputs[3];
-    const Literal lowest = *lowest_finite(wide).as_literal();
-    scores = lax::select(allowed, scores, filled(0.7 * lowest.real, scores));
-  }
-  return scores;
-}
-Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
-  const Array& v = inputs[2];
-  const int batch = inputs[0].ndim() - 2;
-  lax::DotDimensions axes{{batch + 1}, {batch}, {}, {}};
-  for (int i = 0; i < batch; ++i)
-    for (auto* list : {&axes.lhs_batch, &axes.rhs_batch}) list->push_back(i);
-  const Array scores = scores_of(inputs, attributes);
-  const Array weights = composite(softmax_composite, {scores}, {{"axes", Shape{-1}}});
-  return {lax::dot_general(astype(weights, v.dtype()), v, axes)};
-}
-// The logarithm of the sum of the powers of each row of scores, [..., t]; none of operands that
-// examples share, whose axes differ.
-Arrays attention_statistics(std::span<const Array> inputs, const Params& attributes) {
-  for (const Array& input : inputs)
-    if (input.ndim() != inputs[0].ndim()) return {};
-  const Array scores = scores_of(inputs, attributes);
-  return {composite(logsumexp_composite, {scores}, {{"axes", Shape{-1}}, {"keepdims", false}})};
-}
-const Composite& attention_composite =
-    define_composite({"attention",
-                      "softmax(scale q k^T) v over the last two axes, among the pairs that the "
-                      "mask, a fourth input, allows; or, causal, those whose key comes no later "
-                      "than the query. "
-                      "Vaswani et al., 2017.",
-                      attention_body,
-                      {},
-                      Autocast::low,
-                      attention_statistics});
-
-enum class Attended { all, causal };
-
-Array attend(const Array& q, const Array& k, const Array& v, const std::optional<Array>& mask,
-             std::optional<double> scale, Attended pairs) {
-  Arrays x{q, k, v};
-  promote_dtypes(x, "attention");
-  for (Array& array : x) array = floating_only("attention", array);
-  const int rank = q.ndim();
-  auto fits = [&] {
-    if (rank < 2 || k.ndim() != rank || v.ndim() != rank) return false;
-    for (int i = 0; i < rank - 2; ++i)
-      if (!(k.shape(i) == q.shape(i) && v.shape(i) == q.shape(i))) return false;
-    return k.shape(rank - 1) == q.shape(rank - 1) && v.shape(rank - 2) == k.shape(rank - 2);
-  };
-  if (!fits())
-    throw ShapeError("attention: q, k and v have shapes (" + q.shape().to_string() + "), (" +
-                         k.shape().to_string() + ") and (" + v.shape().to_string() + ")",
-                     "give q[..., t, d], k[..., s, d] and v[..., s, e] with equal leading axes");
-  if (mask) {
-    Shape shape = q.shape();
-    shape.back() = k.shape(rank - 2);
-    x.push_back(plait::broadcast_to(truth(numpy::broadcast_to(*mask, shape)), shape));
-  }
-  const Dim depth = q.shape(rank - 1);
-  if (!scale && !depth.is_constant())
-    throw ShapeError("attention: the depth " + depth.to_string() +
-                         " is a named size, on which the scale depends",
-                     "give scale=");
-  Params attributes{{"scale", scale ? *scale : 1 / std::sqrt(double(depth.constant()))}};
-  if (pairs == Attended::causal) attributes = attributes.with("causal", true);
-  return composite(attention_composite, x, attributes);
-}
-
-}  // namespace
-
-Array nn::attention(Operand q, Operand k, Operand v, const std::optional<Array>& mask,
-                    std::optional<double> scale) {
-  return attend(q, k, v, mask, scale, Attended::all);
-}
-
-Array nn::dot_product_attention(Operand query, Operand key, Operand value,
-                                const std::optional<Array>& bias, const std::optional<Array>& mask,
-                                std::optional<double> scale, bool is_causal) {
-  const bool single = query.ndim() == 3;
-  auto with_batch = [&](const Array& x) { return single ? numpy::expand_dims(x, {0}) : x; };
-  Array q = with_batch(query), k = with_batch(key), v = with_batch(value);
-  if (q.ndim() != 4 || k.ndim() != 4 || v.ndim() != 4)
-    throw ShapeError("dot_product_attention: query, key and value have shapes (" +
-                         query.shape().to_string() + "), (" + key.shape().to_string() + ") and (" +
-                         value.shape().to_string() + ")",
-                     "give [batch, length, heads, depth], or all without batch");
-  const Dim heads = q.shape(2), groups = k.shape(2);
-  if (!(modulo(heads, groups) == Dim(0))) {
-    ask_multiple(heads, groups);
-    throw ShapeError("dot_product_attention: " + heads.to_string() +
-                         " query heads are no multiple of " + groups.to_string() + " key heads",
-                     "give as many, or a divisor");
-  }
-  if (!(heads == groups)) {
-    k = numpy::repeat(k, floor_divide(heads, groups), 2);
-    v = numpy::repeat(v, floor_divide(heads, groups), 2);
-  }
-  const std::vector<int> heads_first{0, 2, 1, 3};
-  q = lax::transpose(q, heads_first);
-  k = lax::transpose(k, heads_first);
-  v = lax::transpose(v, heads_first);
-  const Dim length = q.shape(2), keys = k.shape(2);
-  std::optional<Array> allowed;
-  const Shape pairs{q.shape(0), heads, length, keys};
-  if (mask)
-    allowed = numpy::broadcast_to(
-        truth(single && mask->ndim() == 3 ? numpy::expand_dims(*mask, {0}) : *mask), pairs);
-  const bool is_causal_alone = is_causal && !mask && !bias;
-  if (is_causal && !is_causal_alone)
-    allowed = allowed ? lax::bitwise_and(*allowed, causal_pairs(pairs)) : causal_pairs(pairs);
-  Array result;
-  if (bias) {
-    // A bias is not part of the composite. It cannot be expressed as one more column of q against a
-    // column of ones.
-    const double factor = scale ? *scale : 1 / std::sqrt(double(q.shape(3).constant()));
-    Array scores = numpy::multiply(numpy::matmul(q, numpy::swapaxes(k, -1, -2)), factor);
-    scores = numpy::add(
-        scores, numpy::broadcast_to(
-                    single && bias->ndim() == 3 ? numpy::expand_dims(*bias, {0}) : *bias, pairs));
-    if (allowed)
-      scores =
-          numpy::where(*allowed, scores, 0.7 * lowest_finite(scores.dtype()).as_literal()->real);
-    result = numpy::matmul(astype(nn::softmax(scores), v.dtype()), v);
-  } else {
-    result = attend(q, k, v, allowed, scale, is_causal_alone ? Attended::causal : Attended::all);
-  }
-  result = lax::transpose(result, heads_first);
-  return single ? numpy::squeeze(result, 0) : result;
-}
-
 namespace {
 
 Argument logsumexp_of(Operand a, const Axes& axis, const std::optional<Array>& b, bool keepdims,
@@ -486,18 +328,6 @@ Argument logsumexp_of(Operand a, const Axes& axis, const std::optional<Array>& b
         "nn", "rms_norm(x, scale=None, *, axis=-1, epsilon=1e-5)",
         "x over the root of its mean square over an axis, times scale. Zhang and Sennrich, 2019.",
         &nn::rms_norm),
-    function("nn", "attention(q, k, v, mask=None, *, scale=None)",
-             "softmax(scale q k^T) v for q[..., t, d], k[..., s, d], v[..., s, e]; mask, broadcast "
-             "to [..., t, s], says which pairs "
-             "count; scale is 1 / sqrt(d) by default. Vaswani et al., 2017.",
-             &nn::attention),
-    function("nn",
-             "dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, "
-             "is_causal=False)",
-             "Attention of query [b, t, n, h] to key and value [b, s, m, h] (or all without b), m "
-             "a divisor of n; bias and mask "
-             "broadcast to [b, n, t, s].",
-             &nn::dot_product_attention),
 };
 
 }  // namespace

@@ -23,10 +23,14 @@ struct Fans {
   double in, out;
 };
 Fans fans_of(const Shape& shape, const nn::initializers::FanAxes& axes, std::string_view function) {
-  if (shape.size() < 2 || !shape.is_constant())
+  auto lies_in = [&](const Ints& list) {
+    return std::all_of(list.begin(), list.end(),
+                       [&](int axis) { return axis < shape.rank() && axis >= -shape.rank(); });
+  };
+  if (!shape.is_constant() || !lies_in(axes.in_axis) || !lies_in(axes.out_axis))
     throw ShapeError(std::string(function) + ": the shape (" + shape.to_string() +
                          ") does not say how many inputs and outputs there are",
-                     "give at least two axes, without named sizes");
+                     "give at least two axes, without named sizes, or name in_axis and out_axis");
   auto size = [&](const Ints& list) {
     double product = 1;
     for (int axis : list)
@@ -45,6 +49,30 @@ Array scaled(const Array& numbers, double factor) {
   return lax::mul(numbers, constant(factor, numbers));
 }
 
+// Complex numbers of these absolute values, at random angles.
+Array on_circles(const Array& key, const Array& radius) {
+  const Array angle = scaled(random::uniform(key, radius.shape(), radius.dtype()), 2 * M_PI);
+  return lax::complex(lax::mul(radius, lax::cos(angle)), lax::mul(radius, lax::sin(angle)));
+}
+// Numbers of variance 1: evenly in [-sqrt(3), sqrt(3)), or over a disc.
+Array spread_evenly(const Array& key, const Shape& shape, DType to) {
+  if (!is_complex(to)) return scaled(random::uniform(key, shape, to, -1, 1), std::sqrt(3));
+  const Array keys = random::split(key);
+  const Array radius = scaled(
+      lax::sqrt(random::uniform(numpy::take(keys, 0, 0), shape, real_dtype_of(to))), M_SQRT2);
+  return on_circles(numpy::take(keys, 1, 0), radius);
+}
+// Normal numbers that are not further than 2 from 0, and their standard deviation.
+std::pair<Array, double> cut_normal(const Array& key, const Shape& shape, DType to) {
+  if (!is_complex(to))
+    return {random::truncated_normal(key, -2, 2, shape, to), 0.87962566103423978};
+  // The square of the radius is exponentially distributed.
+  const Array keys = random::split(key);
+  const Array unit = random::uniform(numpy::take(keys, 0, 0), shape, real_dtype_of(to));
+  const Array radius = lax::sqrt(lax::neg(lax::log1p(scaled(unit, std::expm1(-4)))));
+  return {on_circles(numpy::take(keys, 1, 0), radius), 0.95311164380491208};
+}
+
 DType real_float(OptionalDType dtype, std::string_view function) {
   const DType to = dtype.value_or(default_float());
   if (!is_floating(to))
@@ -52,6 +80,9 @@ DType real_float(OptionalDType dtype, std::string_view function) {
         std::string(function) + ": dtype " + std::string(name_of(to)) + " is not a float",
         "ask for a float dtype");
   return to;
+}
+DType inexact_dtype(OptionalDType dtype, std::string_view function) {
+  return dtype && is_complex(*dtype) ? *dtype : real_float(dtype, function);
 }
 
 }  // namespace
@@ -71,7 +102,7 @@ Array initializers::uniform(Operand key, const Shape& shape, OptionalDType dtype
   return scaled(random::uniform(key, shape, real_float(dtype, "uniform")), scale);
 }
 Array initializers::normal(Operand key, const Shape& shape, OptionalDType dtype, double stddev) {
-  return scaled(random::normal(key, shape, real_float(dtype, "normal")), stddev);
+  return scaled(random::normal(key, shape, inexact_dtype(dtype, "normal")), stddev);
 }
 Array initializers::truncated_normal(Operand key, const Shape& shape, OptionalDType dtype,
                                      double stddev, double lower, double upper) {
@@ -91,18 +122,19 @@ Array initializers::variance_scaling(Operand key, const Shape& shape, OptionalDT
     denominator = fans.out;
   else if (mode == "fan_avg")
     denominator = (fans.in + fans.out) / 2;
+  else if (mode == "fan_geo_avg")
+    denominator = std::sqrt(fans.in * fans.out);
   else
     throw ValueError("variance_scaling: mode is '" + mode + "'",
-                     "choose 'fan_in', 'fan_out' or 'fan_avg'");
+                     "choose 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg'");
   const double variance = scale / denominator;
-  const DType to = real_float(dtype, "variance_scaling");
+  const DType to = inexact_dtype(dtype, "variance_scaling");
   if (distribution == "normal") return scaled(random::normal(key, shape, to), std::sqrt(variance));
-  // The standard deviation of a normal variable truncated to [-2, 2].
-  if (distribution == "truncated_normal")
-    return scaled(random::truncated_normal(key, -2, 2, shape, to),
-                  std::sqrt(variance) / 0.87962566103423978);
-  if (distribution == "uniform")
-    return scaled(random::uniform(key, shape, to, -1, 1), std::sqrt(3 * variance));
+  if (distribution == "truncated_normal") {
+    const auto [numbers, deviation] = cut_normal(key, shape, to);
+    return scaled(numbers, std::sqrt(variance) / deviation);
+  }
+  if (distribution == "uniform") return scaled(spread_evenly(key, shape, to), std::sqrt(variance));
   throw ValueError("variance_scaling: distribution is '" + distribution + "'",
                    "choose 'truncated_normal', 'normal' or 'uniform'");
 }
@@ -170,6 +202,27 @@ Array initializers::orthogonal(Operand key, const Shape& shape, OptionalDType dt
   return scaled(moved(lax::reshape(matrix, others), shape.rank() - 1, axis), scale);
 }
 
+// The center of a kernel is orthogonal, and the rest 0. Xiao et al., 2018.
+Array initializers::delta_orthogonal(Operand key, const Shape& shape, OptionalDType dtype,
+                                     double scale, int column_axis) {
+  const int rank = shape.rank();
+  if (rank < 3 || rank > 5 || !shape.is_constant() ||
+      less_equal(shape[rank - 2], shape[rank - 1]) == false)
+    throw ShapeError("delta_orthogonal: the shape (" + shape.to_string() + ")",
+                     "give one to three spatial axes, and no fewer outputs than inputs, which are "
+                     "the last axis and the one before");
+  const Array matrix =
+      orthogonal(key, Shape{shape[rank - 2], shape[rank - 1]}, dtype, scale, column_axis);
+  Shape lifted(rank - 2, 1);
+  lifted.push_back(shape[rank - 2]), lifted.push_back(shape[rank - 1]);
+  std::vector<lax::Padding> padding(rank);
+  for (int i = 0; i < rank - 2; ++i) {
+    padding[i].low = floor_divide(shape[i] - 1, 2);
+    padding[i].high = shape[i] - 1 - padding[i].low;
+  }
+  return lax::pad(lax::reshape(matrix, lifted), plait::functions::constant(0, matrix), padding);
+}
+
 }  // namespace nn
 
 namespace {
@@ -206,7 +259,7 @@ Array variance_scaling_of(Operand key, const Shape& shape, OptionalDType dtype, 
              "variance_scaling(key, shape, dtype=None, *, scale=1.0, mode='fan_in', "
              "distribution='truncated_normal', in_axis=-2, out_axis=-1, batch_axis=())",
              "Numbers of variance scale over the count of inputs ('fan_in'), outputs ('fan_out') "
-             "or their mean ('fan_avg'); "
+             "or their mean ('fan_avg', 'fan_geo_avg'), real or complex; "
              "in_axis counts inputs, out_axis outputs, batch_axis networks, other axes are a "
              "receptive field. distribution: 'truncated_normal', 'normal', "
              "'uniform'.",
@@ -247,6 +300,11 @@ Array variance_scaling_of(Operand key, const Shape& shape, OptionalDType dtype, 
              "orthogonal and of length scale; other axes count rows. ShapeError for fewer than two "
              "axes. Saxe et al., 2013.",
              &of::orthogonal),
+    function("nn.initializers",
+             "delta_orthogonal(key, shape, dtype=None, *, scale=1.0, column_axis=-1)",
+             "A kernel (spatial ..., inputs, outputs) whose center is orthogonal and whose rest is "
+             "0. ShapeError unless it has one to three spatial axes. Xiao et al., 2018.",
+             &of::delta_orthogonal),
 };
 
 }  // namespace

@@ -118,8 +118,17 @@ Array numpy::float_power(Operand x1, Operand x2) {
   return lax::pow(astype(x[0], dtype), astype(x[1], dtype));
 }
 
-Array numpy::maximum(Operand x1, Operand x2) { return bind(max_p, promoted("maximum", {x1, x2})); }
-Array numpy::minimum(Operand x1, Operand x2) { return bind(min_p, promoted("minimum", {x1, x2})); }
+namespace {
+Array extreme_of_two(const Primitive& primitive, std::string_view name, const Operand& x1,
+                     const Operand& x2) {
+  const Arrays x = promoted(name, {x1, x2});
+  return is_complex(x[0].dtype()) ? complex_extreme(x[0], x[1], &primitive == &max_p)
+                                  : bind(primitive, x);
+}
+}  // namespace
+
+Array numpy::maximum(Operand x1, Operand x2) { return extreme_of_two(max_p, "maximum", x1, x2); }
+Array numpy::minimum(Operand x1, Operand x2) { return extreme_of_two(min_p, "minimum", x1, x2); }
 
 namespace {
 Array ignoring_nan(const Primitive& primitive, std::string_view name, const Operand& x1,
@@ -354,9 +363,12 @@ namespace {
     function("numpy", "pow(x1, x2)", "The same as power.", &numpy::pow),
     function("numpy", "float_power(x1, x2)", "x1 to the power x2 in float64 or complex128.",
              &numpy::float_power),
-    function("numpy", "maximum(x1, x2)", "The larger element of each pair; NaN where either is.",
-             &numpy::maximum),
-    function("numpy", "minimum(x1, x2)", "The smaller element of each pair; NaN where either is.",
+    function(
+        "numpy", "maximum(x1, x2)",
+        "The larger element of each pair; NaN where either is. Complex numbers are in the order "
+        "of their real parts, then of their imaginary ones.",
+        &numpy::maximum),
+    function("numpy", "minimum(x1, x2)", "The smaller element of each pair, as maximum.",
              &numpy::minimum),
     function("numpy", "fmax(x1, x2)",
              "The larger element of each pair; the other one where one is NaN.", &numpy::fmax),

@@ -88,6 +88,46 @@ Array complex_log1p(const Array& z) {
   return lax::complex(lax::select(near, small, large), lax::atan2(y, lax::add(one, x)));
 }
 
+Array complex_extreme(const Array& x, const Array& y, bool largest) {
+  const ComplexParts a = parts_of(x), b = parts_of(y);
+  auto is_ahead = [&](const Array& p, const Array& q) {
+    return largest ? lax::gt(p, q) : lax::lt(p, q);
+  };
+  const Array is_equal = lax::bitwise_and(lax::eq(a.re, b.re), lax::ge(a.im, b.im));
+  const Array is_equal_least = lax::bitwise_and(lax::eq(a.re, b.re), lax::le(a.im, b.im));
+  const Array is_first = either(is_ahead(a.re, b.re), largest ? is_equal : is_equal_least);
+  return numpy::where(either(lax::bitwise_and(is_first, lax::eq(y, y)), lax::ne(x, x)), x, y);
+}
+
+Array complex_extreme_over(const Array& x, std::span<const int> axes, bool largest) {
+  auto reduced = [&](const Array& part) {
+    return largest ? lax::reduce_max(part, axes) : lax::reduce_min(part, axes);
+  };
+  const ComplexParts parts = parts_of(x);
+  const Array re = reduced(parts.re);
+  const Array is_there =
+      lax::eq(parts.re, plait::broadcast_to(with_axes(re, x.shape(), axes), x.shape()));
+  const Array im =
+      reduced(lax::select(is_there, parts.im, filled(largest ? -INFINITY : INFINITY, parts.im)));
+  const Array result = lax::complex(re, im);
+  const Array has_nan = lax::reduce_or(lax::ne(x, x), axes);
+  return lax::select(has_nan, filled(NAN, result), result);
+}
+
+Array complex_logaddexp(const Array& x, const Array& y) {
+  const Array is_first = lax::ge(lax::real(x), lax::real(y));
+  const Array large = numpy::where(is_first, x, y), small = numpy::where(is_first, y, x);
+  const Array sum = lax::add(large, complex_log1p(lax::exp(lax::sub(small, large))));
+  const ComplexParts parts = parts_of(sum);
+  const Array turn = constant(2 * M_PI, parts.im);
+  const Array angle =
+      lax::sub(parts.im, lax::mul(turn, lax::stop_gradient(lax::round(lax::div(parts.im, turn)))));
+  // Where both exponentials are 0, or one is infinite.
+  const Array is_infinite_sum =
+      lax::bitwise_and(is_infinite(lax::real(large)), lax::eq(small, small));
+  return lax::select(is_infinite_sum, large, lax::complex(parts.re, angle));
+}
+
 Array complex_arcsinh(const Array& z) {
   const ComplexParts parts = parts_of(z);
   const auto [plus, minus] = roots_of(times_i(z));  // of 1 + i z and 1 - i z

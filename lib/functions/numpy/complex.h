@@ -19,6 +19,11 @@ Array complex_sinh(const Array& z);
 Array complex_cosh(const Array& z);
 Array complex_tanh(const Array& z);
 Array complex_tan(const Array& z);
+// Complex numbers are in the order of their real parts, then of their imaginary ones; NaN wins.
+Array complex_extreme(const Array& x, const Array& y, bool largest);
+Array complex_extreme_over(const Array& x, std::span<const int> axes, bool largest);
+// log(exp x + exp y), whose imaginary part is in [-pi, pi].
+Array complex_logaddexp(const Array& x, const Array& y);
 
 // One of these as one program. The name is its own.
 template <Array (*of)(const Array&)>

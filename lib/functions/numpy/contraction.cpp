@@ -225,15 +225,16 @@ Array numpy::cross(Operand a, Operand b, int axis) {
 
 namespace {
 // The sums of products of a, padded by these numbers, with v at every position inside it.
-Array slide(const Array& a, const Array& v, Dim before, Dim after) {
-  const Array product =
-      lax::conv_general_dilated(lax::reshape(a, {1, 1, a.shape(0)}),
-                                lax::reshape(v, {1, 1, v.shape(0)}), {1}, {{before, after}});
+Array slide(const Array& a, const Array& v, Dim before, Dim after, OptionalDType dtype) {
+  const Array product = lax::conv_general_dilated(lax::reshape(a, {1, 1, a.shape(0)}),
+                                                  lax::reshape(v, {1, 1, v.shape(0)}), {1},
+                                                  {{before, after}}, {}, {}, {}, 1, 1, dtype);
   return raveled(product);
 }
 }  // namespace
 
-Array numpy::convolve(Operand a, Operand v, const std::string& mode) {
+Array numpy::convolve(Operand a, Operand v, const std::string& mode,
+                      OptionalDType preferred_element_type) {
   if (a.ndim() != 1 || v.ndim() != 1 || a.shape(0) == Dim(0) || v.shape(0) == Dim(0))
     throw ShapeError("convolve: arrays of shapes (" + a.shape().to_string() + ") and (" +
                          v.shape().to_string() + ")",
@@ -244,30 +245,33 @@ Array numpy::convolve(Operand a, Operand v, const std::string& mode) {
   if (less_equal(x[1].shape(0), x[0].shape(0)) == false) std::swap(x[0], x[1]);
   const Dim n = x[0].shape(0), m = x[1].shape(0), shorter = minimum(n, m), longer = maximum(n, m);
   const Array flipped = lax::rev(x[1], std::vector<int>{0});
-  if (mode == "full") return slide(x[0], flipped, m - 1, m - 1);
+  if (mode == "full") return slide(x[0], flipped, m - 1, m - 1, preferred_element_type);
   if (mode != "same" && mode != "valid")
     throw ValueError("convolve: mode is '" + mode + "'", "choose 'full', 'same' or 'valid'");
   const bool same = mode == "same";
   if (longer == n)
-    return slide(x[0], flipped, same ? floor_divide(m, 2) : 0, same ? floor_divide(m - 1, 2) : 0);
+    return slide(x[0], flipped, same ? floor_divide(m, 2) : 0, same ? floor_divide(m - 1, 2) : 0,
+                 preferred_element_type);
   // Named sizes do not decide which is longer: a part of the full result.
   const Dim first = same ? floor_divide(shorter - 1, 2) : shorter - 1;
-  return part(slide(x[0], flipped, m - 1, m - 1), 0, first, same ? first + longer : longer);
+  return part(slide(x[0], flipped, m - 1, m - 1, preferred_element_type), 0, first,
+              same ? first + longer : longer);
 }
 
-Array numpy::correlate(Operand a, Operand v, const std::string& mode) {
+Array numpy::correlate(Operand a, Operand v, const std::string& mode,
+                       OptionalDType preferred_element_type) {
   if (v.ndim() != 1)
     throw ShapeError("correlate: an array of shape (" + v.shape().to_string() + ")",
                      "give two vectors");
-  return convolve(a, lax::rev(conj(v), std::vector<int>{0}), mode);
+  return convolve(a, lax::rev(conj(v), std::vector<int>{0}), mode, preferred_element_type);
 }
 
 // --- Polynomials and integrals -------------------------------------------------------------------
 
 Array numpy::polyval(Operand p, Operand x) {
-  if (p.ndim() != 1 || !p.shape(0).is_constant())
+  if (p.ndim() < 1 || !p.shape(0).is_constant())
     throw ShapeError("polyval: coefficients of shape (" + p.shape().to_string() + ")",
-                     "give a vector");
+                     "give a vector, or a vector of arrays, without a named size");
   Array value = multiply(x, constant(0, x));
   if (p.shape(0) == Dim(0)) return value;
   value = add(value, lax::index_in_dim(p, 0, 0, false));
@@ -276,12 +280,12 @@ Array numpy::polyval(Operand p, Operand x) {
   return value;
 }
 
-Array numpy::trapezoid(Operand y, const OptionalArray& x, double dx, int axis) {
+Array numpy::trapezoid(Operand y, const OptionalArray& x, Operand dx, int axis) {
   const int dim = normalize_axis(axis, y.ndim(), "trapezoid");
   const Dim n = y.shape(dim);
   const Array values = to_inexact(y);
   const Array sums = lax::add(part(values, dim, 1, n), part(values, dim, 0, n - 1));
-  if (!x) return sum(multiply(sums, 0.5 * dx), dim);
+  if (!x) return sum(multiply(sums, multiply(0.5, dx)), dim);
   Array steps = diff(*x, 1, x->ndim() == 1 ? 0 : axis);
   if (x->ndim() == 1) {
     Shape shape(y.ndim(), 1);
@@ -347,14 +351,18 @@ Array tensordot_of(Operand a, Operand b, const Argument& axes, OptionalDType dty
           return tensordot_of(x1, x2, axes, std::nullopt);
         }),
     function("numpy", "kron(a, b)", "Blocks of b, each times an element of a.", &numpy::kron),
-    function("numpy", "convolve(a, v, mode='full')",
+    function("numpy",
+             "convolve(a, v, mode='full', *, precision=None!, preferred_element_type=None)",
              "The convolution of two vectors: all of it, of the longer one's size ('same'), or "
              "where they overlap wholly ('valid').",
              &numpy::convolve),
-    function("numpy", "correlate(a, v, mode='valid')",
+    function("numpy",
+             "correlate(a, v, mode='valid', *, precision=None!, preferred_element_type=None)",
              "The convolution of a with v reversed and conjugated.", &numpy::correlate),
     function("numpy", "polyval(p, x, *, unroll=16!)",
-             "The polynomial with these coefficients, highest power first, at x.", &numpy::polyval),
+             "The polynomial with these coefficients, highest power first, at x; arrays of them, "
+             "along the first axis of p, broadcast against x.",
+             &numpy::polyval),
     function("numpy", "trapezoid(y, x=None, dx=1.0, axis=-1)",
              "The integral along an axis by the trapezoidal rule.", &numpy::trapezoid),
     function("numpy", "vander(x, N=None, increasing=False)",

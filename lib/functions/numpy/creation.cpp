@@ -166,18 +166,28 @@ Array numpy::logspace(Operand start, Operand stop, Dim num, bool endpoint, doubl
                                   dtype.value_or(weak ? default_float() : exponents.dtype()));
 }
 
+// Through the logarithms of the ends over that of the first, a sign or a direction: an end is exact
+// in it. Complex numbers go on a spiral.
 Array numpy::geomspace(Operand start, Operand stop, Dim num, bool endpoint, OptionalDType dtype,
                        int axis) {
   const bool weak = start.aval().weak && stop.aval().weak;
-  const OptionalDType compute = weak ? OptionalDType(DType::float64) : OptionalDType();
-  const Arrays ends = promoted_inexact("geomspace", {start, stop});
-  floating_only("geomspace", ends[0]);
-  const Array signs = sign(ends[0]);
-  const Array result = lax::exp(linspace(lax::log(lax::abs(ends[0])), lax::log(lax::abs(ends[1])),
-                                         num, endpoint, compute, axis));
-  const Array signed_result = multiply(result, signs);
-  return plait::functions::astype(signed_result,
-                                  dtype.value_or(weak ? default_float() : signed_result.dtype()));
+  Arrays ends = promoted_inexact("geomspace", {start, stop});
+  for (Array& end : ends)
+    if (end.ndim() < ends[0].ndim() || end.ndim() < ends[1].ndim())
+      end = plait::broadcast_to(end, ends[0].ndim() ? ends[0].shape() : ends[1].shape());
+  const bool is_spiral = is_complex(ends[0].dtype());
+  const OptionalDType compute =
+      weak && !is_spiral ? OptionalDType(DType::float64) : OptionalDType();
+  const Array direction = sign(ends[0]);
+  auto logarithm = [&](const Array& end) {
+    return lax::log(is_spiral ? divide(end, direction) : lax::abs(end));
+  };
+  const Array powers =
+      lax::exp(linspace(logarithm(ends[0]), logarithm(ends[1]), num, endpoint, compute, 0));
+  const Array result = multiply(powers, direction);
+  const int dim = normalize_axis(axis, result.ndim(), "geomspace");
+  return plait::functions::astype(moved(result, 0, dim),
+                                  dtype.value_or(weak ? default_float() : result.dtype()));
 }
 
 // --- Triangles and diagonals ---------------------------------------------------------------------
@@ -387,7 +397,7 @@ Argument linspace_of(Operand start, Operand stop, Dim num, bool endpoint, bool r
   const Array span = numpy::subtract(ends[1], ends[0]);
   const Dim intervals = endpoint ? num - 1 : num;
   const Array step = less_equal(1, intervals) == false
-                         ? filled(NAN, span)
+                         ? constant(NAN, span)
                          : numpy::divide(span, number_of(intervals, span.dtype()));
   return detail::give(std::pair(numbers, step));
 }
@@ -464,6 +474,23 @@ int diagonal_number(std::int64_t k) {
   return int(std::clamp<std::int64_t>(k, -(1 << 30), 1 << 30));
 }
 
+// The places that compare rows and columns from a diagonal, which may be known at run time alone.
+Array diagonal_places(Array (*compare)(Operand, Operand), Dim rows, Dim columns, const Argument& k,
+                      std::optional<DType> dtype, std::string_view function) {
+  const DType to = dtype.value_or(default_float());
+  if (const std::optional<std::int64_t> number = detail::as_integer(k))
+    return astype(matrices::compare_places(compare, rows, columns, diagonal_number(*number)), to);
+  const std::optional<Array> diagonal = detail::as_array(k);
+  if (!diagonal || diagonal->ndim() != 0 || !is_integer(diagonal->dtype()))
+    throw DtypeError(std::string(function) + ": argument 'k' is no integer",
+                     "give the number of a diagonal");
+  const Array row = lax::add(counting(rows, DType::int32), astype(*diagonal, DType::int32));
+  const Shape shape{rows, columns};
+  return astype(compare(lax::broadcast_in_dim(row, shape, std::vector<int>{0}),
+                        lax::iota(DType::int32, shape, 1)),
+                to);
+}
+
 [[maybe_unused]] const FunctionInfo* const creation_functions[] = {
     function("numpy", "zeros(shape, dtype=None, *, device=None!)",
              "Zeros of a shape, float32 unless dtype says otherwise.", &numpy::zeros),
@@ -500,16 +527,16 @@ int diagonal_number(std::int64_t k) {
     function(
         "numpy", "eye(N, M=None, k=0, dtype=None, *, device=None!)",
         "An N by M matrix with ones on diagonal k.",
-        +[](Dim N, std::optional<Dim> M, std::int64_t k, std::optional<DType> dtype) {
-          return numpy::eye(N, M, diagonal_number(k), dtype);
+        +[](Dim N, std::optional<Dim> M, const Argument& k, std::optional<DType> dtype) {
+          return diagonal_places(lax::eq, N, M.value_or(N), k, dtype, "eye");
         }),
     function("numpy", "identity(n, dtype=None)",
              "The n by n identity matrix, float32 unless dtype says otherwise.", &numpy::identity),
     function(
         "numpy", "tri(N, M=None, k=0, dtype=None)",
         "An N by M matrix with ones on and below diagonal k.",
-        +[](Dim N, std::optional<Dim> M, std::int64_t k, std::optional<DType> dtype) {
-          return numpy::tri(N, M, diagonal_number(k), dtype);
+        +[](Dim N, std::optional<Dim> M, const Argument& k, std::optional<DType> dtype) {
+          return diagonal_places(lax::ge, N, M.value_or(N), k, dtype, "tri");
         }),
     function(
         "numpy", "tril(m, k=0)", "m with zeros above diagonal k of its last two axes.",

@@ -31,6 +31,9 @@ Array brought_inside(const Array& index, Dim size, const std::optional<std::stri
   if (mode && *mode == "wrap") return numpy::remainder(index, number_of(size, index.dtype()));
   if (mode && *mode == "clip")
     return numpy::clip(index, constant(0, index), number_of(size - 1, index.dtype()));
+  if (mode && (*mode == "promise" || *mode == "promise_in_bounds"))  // also from the end
+    return numpy::where(numpy::less(index, 0), numpy::add(index, number_of(size, index.dtype())),
+                        index);
   return index;
 }
 void require_put_indices(std::string_view function, const Array& indices) {
@@ -86,7 +89,7 @@ Array numpy::place(Operand arr, Operand mask, Operand vals, bool inplace) {
 Array numpy::put(Operand a, Operand ind, Operand v, const std::optional<std::string>& mode,
                  bool inplace) {
   refuse_inplace("put", inplace);
-  if (ind.shape().num_elements() == Dim(0)) return a;
+  if (ind.shape().num_elements() == Dim(0) || v.shape().num_elements() == Dim(0)) return a;
   require_put_indices("put", ind);
   const Array row = raveled(a), index = brought_inside(raveled(ind), row.shape(0), mode);
   const Array values = cycled(v, index.shape(0));

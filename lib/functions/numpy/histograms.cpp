@@ -94,7 +94,7 @@ std::pair<Array, std::vector<Array>> numpy::histogramdd(Operand sample, Operands
   for (std::size_t i = 0; i < rank; ++i) {
     const Array x = lax::index_in_dim(sample, std::int64_t(i), 1, false);
     std::optional<Arrays> ends;
-    if (range) {
+    if (range && (*range)[i].is_valid()) {
       if ((*range)[i].ndim() != 1 || !((*range)[i].shape(0) == Dim(2)))
         throw ShapeError("histogramdd: range " + std::to_string(i) + " of shape (" +
                              (*range)[i].shape().to_string() + ")",
@@ -164,19 +164,46 @@ Arrays bins_of(std::string_view function, const Argument& bins, std::size_t rank
   return result;
 }
 
+// A range for each variable, or None for that of its numbers, which is no valid array here.
+std::optional<Arrays> ranges_of(std::string_view function, const Argument& range) {
+  if (range.is_none()) return std::nullopt;
+  const std::optional<Array> table = detail::as_array(range);
+  if (table && table->ndim() == 2) return numpy::unstack(*table);
+  const auto* list = std::get_if<Argument::List>(&range.value);
+  if (!list)
+    throw DtypeError(std::string(function) + ": argument 'range' is no sequence",
+                     "give (low, high) or None for each variable");
+  Arrays ranges;
+  for (const Argument& part : *list) {
+    Array ends;
+    if (std::optional<Array> pair = detail::as_array(part))
+      ends = *pair;
+    else if (const auto* numbers = std::get_if<Argument::List>(&part.value)) {
+      Arrays both;
+      for (const Argument& number : *numbers)
+        if (std::optional<Array> end = detail::as_array(number)) both.push_back(*end);
+      ends = numpy::stack(both);
+    }
+    ranges.push_back(ends);
+  }
+  return ranges;
+}
+
 std::pair<Array, std::vector<Array>> histogramdd_of(Operand sample, const Argument& bins,
-                                                    const std::optional<Arrays>& range,
+                                                    const Argument& range,
                                                     const std::optional<Array>& weights,
                                                     bool density) {
   const std::size_t rank = sample.ndim() == 2 && sample.shape(1).is_constant()
                                ? std::size_t(sample.shape(1).constant())
                                : 0;
-  return numpy::histogramdd(sample, bins_of("histogramdd", bins, rank), range, weights, density);
+  return numpy::histogramdd(sample, bins_of("histogramdd", bins, rank),
+                            ranges_of("histogramdd", range), weights, density);
 }
 std::tuple<Array, Array, Array> histogram2d_of(Operand x, Operand y, const Argument& bins,
-                                               const std::optional<Arrays>& range,
+                                               const Argument& range,
                                                const std::optional<Array>& weights, bool density) {
-  return numpy::histogram2d(x, y, bins_of("histogram2d", bins, 2), range, weights, density);
+  return numpy::histogram2d(x, y, bins_of("histogram2d", bins, 2), ranges_of("histogram2d", range),
+                            weights, density);
 }
 
 [[maybe_unused]] const FunctionInfo* const histogram_functions[] = {

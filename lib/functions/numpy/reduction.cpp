@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "functions/functions.h"
+#include "functions/numpy/complex.h"
 #include "functions/numpy/known_values.h"
 
 namespace plait {
@@ -67,6 +68,13 @@ void require_elements(const Array& x, std::span<const int> axes, std::string_vie
                        "give an initial value, or reduce another axis");
 }
 
+Array complex_max(Operand x, std::span<const int> axes) {
+  return complex_extreme_over(x, axes, true);
+}
+Array complex_min(Operand x, std::span<const int> axes) {
+  return complex_extreme_over(x, axes, false);
+}
+
 Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
               const OptionalArray& initial, const OptionalArray& where) {
   const char* name = largest ? "max" : "min";
@@ -76,12 +84,18 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
         "give initial=");
   if (!initial) require_elements(a, axis.of(a.ndim(), name), name);
   auto identity = [&] {
+    const double end = largest ? -INFINITY : INFINITY;
+    if (is_complex(a.dtype()))
+      return Array(lax::complex(constant(end, lax::real(a)), constant(end, lax::real(a))));
     const bool infinite = is_floating(a.dtype());
     return infinite  ? constant(largest ? -INFINITY : INFINITY, a)
            : largest ? lowest_finite(a.dtype())
                      : largest_finite(a.dtype());
   };
   const Array x = masked_by(a, where, identity, name);
+  if (is_complex(x.dtype()))
+    return largest ? combined(complex_max, numpy::maximum, x, axis, keepdims, initial, name)
+                   : combined(complex_min, numpy::minimum, x, axis, keepdims, initial, name);
   return largest ? combined(lax::reduce_max, lax::max, x, axis, keepdims, initial, name)
                  : combined(lax::reduce_min, lax::min, x, axis, keepdims, initial, name);
 }

@@ -10,8 +10,8 @@ namespace plait {
 using namespace functions;  // NOLINT
 
 Shape numpy::shape(Operand a) { return a.shape(); }
-Dim numpy::size(Operand a, std::optional<int> axis) {
-  return axis ? a.shape(normalize_axis(*axis, a.ndim(), "size")) : a.shape().num_elements();
+Dim numpy::size(Operand a, const Axes& axis) {
+  return size_of_axes(a.shape(), axis.of(a.ndim(), "size"));
 }
 int numpy::ndim(Operand a) { return a.ndim(); }
 
@@ -399,7 +399,7 @@ Argument one_or_all(Arrays arrays) {
 
 [[maybe_unused]] const FunctionInfo* const shape_functions[] = {
     function("numpy", "shape(a)", "The sizes of a's axes, as a tuple.", &numpy::shape),
-    function("numpy", "size(a, axis=None)", "The number of elements, or the size of an axis.",
+    function("numpy", "size(a, axis=None)", "The number of elements, over all axes or some.",
              &numpy::size),
     function("numpy", "ndim(a)", "The number of axes of a.", &numpy::ndim),
     function("numpy", "reshape(a, shape, order='C', *, copy=None!)",

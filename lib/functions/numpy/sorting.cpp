@@ -397,6 +397,7 @@ Array numpy::bincount(Operand x, const OptionalArray& weights, int minlength,
 Array numpy::diff(Operand a, int n, int axis, const OptionalArray& prepend,
                   const OptionalArray& append) {
   if (n < 0) throw ValueError("diff: n is " + std::to_string(n), "give a count >= 0");
+  if (n == 0) return a;
   const int dim = normalize_axis(axis, a.ndim(), "diff");
   Arrays parts;
   auto add = [&](const OptionalArray& more) {  // a scalar stands for a slice

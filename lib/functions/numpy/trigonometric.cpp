@@ -308,15 +308,14 @@ Array numpy::hypot(Operand x1, Operand x2) {
 }
 Array numpy::logaddexp(Operand x1, Operand x2) {
   const Arrays x = promoted_inexact("logaddexp", {x1, x2});
-  floating_only("logaddexp", x[0]);
+  if (is_complex(x[0].dtype())) return complex_logaddexp(x[0], x[1]);
   return composite(logaddexp_composite, x);
 }
 Array numpy::logaddexp2(Operand x1, Operand x2) {
   const Arrays x = promoted_inexact("logaddexp2", {x1, x2});
-  floating_only("logaddexp2", x[0]);
   return in_one_program("logaddexp2", x, [](std::span<const Array> x) {
-    const Array y = composite(logaddexp_composite, {lax::mul(x[0], constant(M_LN2, x[0])),
-                                                    lax::mul(x[1], constant(M_LN2, x[1]))});
+    const Array y =
+        logaddexp(lax::mul(x[0], constant(M_LN2, x[0])), lax::mul(x[1], constant(M_LN2, x[1])));
     return Arrays{lax::div(y, constant(M_LN2, y))};
   });
 }

@@ -52,9 +52,10 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
 def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
     """An initializer of numbers of variance scale / n.
 
-    n counts inputs (mode "fan_in"), outputs ("fan_out") or is their mean ("fan_avg"): in_axis holds inputs,
-    out_axis outputs, batch_axis networks, and other axes are a receptive field. distribution is
-    "truncated_normal", "normal" or "uniform". ShapeError when the shape has fewer than two axes.
+    n counts inputs (mode "fan_in"), outputs ("fan_out") or is their mean ("fan_avg", "fan_geo_avg"): in_axis holds
+    inputs, out_axis outputs, batch_axis networks, and other axes are a receptive field. distribution is
+    "truncated_normal", "normal" or "uniform"; a complex dtype has them in the plane. ShapeError when the shape has
+    not got the axes that are named.
     """
     return _initializer(
         "variance_scaling", dtype, scale=scale, mode=mode, distribution=distribution,
@@ -94,6 +95,14 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     orthogonal. ShapeError when the shape has fewer than two axes. Saxe et al., 2013.
     """
     return _initializer("orthogonal", dtype, scale=scale, column_axis=column_axis)
+
+
+def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
+    """An initializer of convolution kernels (spatial ..., inputs, outputs): orthogonal at the center, 0 elsewhere.
+
+    ShapeError unless there are one to three spatial axes and no fewer outputs than inputs. Xiao et al., 2018.
+    """
+    return _initializer("delta_orthogonal", dtype, scale=scale, column_axis=column_axis)
 
 
 __getattr__ = _names.missing(__name__, globals())

@@ -213,7 +213,7 @@ void add_errors(py::module_& module) {
   classes.dtype = add_class(module, "DtypeError", "A dtype does not fit, or a value is no array.",
                             {user, PyExc_TypeError});
   classes.tree = add_class(module, "TreeError", "Structures of nested containers do not fit.",
-                           {user, PyExc_TypeError});
+                           {user, PyExc_ValueError, PyExc_TypeError});
   classes.tracer = add_class(module, "TracerError",
                              "The value of a traced array is needed, or one escaped its trace.",
                              {user, PyExc_TypeError});
