@@ -138,9 +138,19 @@ def creating(function, default=None):
         elif dtype is not None:
             keywords["dtype"] = dtype
         keywords.pop("out_sharding", None)
-        return function(*args, **keywords)
+        device = keywords.pop("device", None)
+        return placed(function(*args, **keywords), device)
 
     return create
+
+
+def placed(array, device):
+    """array, on a device where one is given."""
+    if device is None:
+        return array
+    from jax._arrays import device_put
+
+    return device_put(array, device)
 
 
 def creating_like(function, fill=0):

@@ -63,7 +63,7 @@ def mode_of(mode, default):
     if mode is None:
         return default
     word = getattr(mode, "value", mode)
-    return {"drop": "fill", "promise_in_bounds": "promise"}.get(word, word)
+    return {"drop": "fill", "one_hot": "fill", "promise_in_bounds": "promise"}.get(word, word)
 
 
 def _defaulting(method, default):
@@ -76,15 +76,15 @@ def _defaulting(method, default):
     return call
 
 
-def taking(function):
-    """take and its relatives, which read NaN out of bounds."""
+def indexing(function):
+    """take and its relatives, lax.gather and lax.scatter: out of bounds they read NaN, and write nothing."""
 
     @functools.wraps(function)
-    def take(arr, indices, *args, mode=None, fill_value=None, **keywords):
+    def call(*args, mode=None, fill_value=None, **keywords):
         options = {} if fill_value is None else {"fill_value": fill_value}
-        return function(arr, indices, *args, mode=mode_of(mode, "fill"), **options, **keywords)
+        return function(*args, mode=mode_of(mode, "fill"), **options, **keywords)
 
-    return take
+    return call
 
 
 def add_indexing():
@@ -98,4 +98,4 @@ def add_indexing():
             setattr(AtIndex, name, _defaulting(getattr(AtIndex, name), "fill"))
 
 
-__all__ = ["add_indexing", "getitem", "mode_of", "taking"]
+__all__ = ["add_indexing", "getitem", "indexing", "mode_of"]

@@ -23,29 +23,10 @@ from jax import _doors
 _plait.set_every_dataclass_is_a_tree(False)
 
 
-class TreeMismatch(plait.TreeError, ValueError):
-    """Trees that should have one structure, and have not: a ValueError, as in JAX."""
-
-
-def _like(structure, tree):
-    """The subtrees of a tree in the places of the leaves of a structure."""
-    try:
-        return structure.flatten_up_to(tree)
-    except plait.TreeError as error:
-        raise TreeMismatch(str(error)) from None
-
-
-def tree_map(f, tree, *rest, is_leaf=None):
-    """The tree of f(leaf, *corresponding subtrees of the others)."""
-    leaves, structure = tree_flatten(tree, is_leaf)
-    columns = [_like(structure, other) for other in rest]
-    return structure.unflatten([f(*row) for row in zip(leaves, *columns)])
-
-
 def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     """The tree of f(path, leaf, *corresponding subtrees of the others)."""
     pairs, structure = tree_flatten_with_path(tree, is_leaf)
-    columns = [_like(structure, other) for other in rest]
+    columns = [structure.flatten_up_to(other) for other in rest]
     return structure.unflatten(
         [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]
     )

@@ -18,6 +18,7 @@ from plait.lax import Precision
 
 from jax import _doors
 from jax._dtypes import canonical, converted, creating, dtype_of
+from jax._indexing import indexing
 from jax._narrow import narrowing, promoting
 from jax.lax._control import (
     cond,
@@ -54,6 +55,8 @@ for _name in (
 ).split():
     globals()[_name] = _over_axis(globals()[_name])
 _doors.load(__name__, "linalg")  # in the place of plait's
+for _name in "gather scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub".split():
+    globals()[_name] = indexing(globals()[_name])
 PrecisionLike = typing.Any
 DotDimensionNumbers = ConvGeneralDilatedDimensionNumbers = typing.Any
 stop_gradient = plait.stop_gradient
@@ -145,6 +148,9 @@ def platform_dependent(*args, default=None, **per_platform):
 
 def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     """The (low, high) padding of each axis for "SAME", "SAME_LOWER" or "VALID"."""
+    in_shape, window_shape, window_strides = (
+        [int(size) for size in sizes] for sizes in (in_shape, window_shape, window_strides)
+    )
     if padding == "VALID":
         return [(0, 0)] * len(in_shape)
     pads = []

@@ -16,6 +16,15 @@ for _name in _catalogue("nn"):
 one_hot = creating(_nn.one_hot, default_float)
 
 
+def dot_product_attention(query, key, value, *args, implementation=None, **options):
+    """plait.nn.dot_product_attention; of the implementations "xla" is the one that there is."""
+    if implementation not in (None, "xla"):
+        _doors.refuse(
+            "jax.nn.dot_product_attention", f"implementation={implementation!r}", "leave it out"
+        )
+    return narrowing(_nn.dot_product_attention)(query, key, value, *args, **options)
+
+
 def log1mexp(x):
     """log(1 - exp(-x)) of positive numbers, without cancellation."""
     x = converted(x)

@@ -21,10 +21,11 @@ from jax._dtypes import (
     creating_like as _creating_like,
     default_float as _default_float,
     issubdtype,
+    placed as _placed,
     result_type,
     weak as _weak,
 )
-from jax._indexing import taking as _taking
+from jax._indexing import indexing as _indexing
 from jax._narrow import narrowing as _narrowing, promoting as _promoting
 from jax.numpy import _wider
 
@@ -34,15 +35,9 @@ for _name in _catalogue("numpy"):
     _door = _promoting if _is_binary else _narrowing
     globals()[_name] = _door(getattr(_pnp, _name))
 where = _promoting(_pnp.where, 1)
-maximum = _wider.of_two(maximum, True)  # noqa: F405
-minimum = _wider.of_two(minimum, False)  # noqa: F405
-max = amax = _wider.over_axes(max, True)  # noqa: F405
-min = amin = _wider.over_axes(min, False)  # noqa: F405
 shape, ndim, size = map(_wider.of_type, (shape, ndim, size))  # noqa: F405
 isclose = _wider.tolerant(isclose)  # noqa: F405
 allclose = _wider.tolerant(allclose)  # noqa: F405
-pad = _wider.listing(pad)  # noqa: F405
-polyval = _wider.polynomials(polyval)  # noqa: F405
 
 
 def broadcast_shapes(*shapes):
@@ -69,23 +64,21 @@ full_like = _creating_like(_pnp.full_like, 1)
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
     """object as an array of at least ndmin axes; numbers are of JAX's default dtypes."""
     result = _converted(object, dtype, copy or None)
-    return (
-        result
-        if result.ndim >= ndmin
-        else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
-    )
+    if result.ndim < ndmin:
+        result = result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+    return _placed(result, device)
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """a as an array; numbers are of JAX's default dtypes."""
-    return _converted(a, dtype, copy)
+    return _placed(_converted(a, dtype, copy), device)
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array of one value, in the dtype of the value."""
     fill_value = _converted(fill_value)
     made = _pnp.full(shape, fill_value, fill_value.dtype if dtype is None else _canonical(dtype))
-    return _weak(made) if dtype is None and fill_value.weak_type else made
+    return _placed(_weak(made) if dtype is None and fill_value.weak_type else made, device)
 
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
@@ -93,12 +86,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     given = [value for value in (start, stop, step) if value is not None]
     dtype = result_type(*given) if dtype is None else _canonical(dtype)
     if stop is None:
-        return _pnp.arange(start, dtype=dtype)
-    return (
-        _pnp.arange(start, stop, dtype=dtype)
-        if step is None
-        else _pnp.arange(start, stop, step, dtype=dtype)
-    )
+        start, stop = 0, start
+    return _placed(_pnp.arange(start, stop, 1 if step is None else step, dtype=dtype), device)
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
@@ -106,12 +95,12 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     start, stop = _converted(start), _converted(stop)
     dtype = result_type(start, stop, _default_float()) if dtype is None else _canonical(dtype)
     options = {} if axis == 0 else {"axis": axis}
-    return _pnp.linspace(start, stop, num, endpoint, retstep, dtype, **options)
+    return _placed(_pnp.linspace(start, stop, num, endpoint, retstep, dtype, **options), device)
 
 
 def astype(x, dtype, /, *, copy=False, device=None):
     """x in a dtype."""
-    return _converted(x).astype(_canonical(dtype))
+    return _placed(_converted(x).astype(_canonical(dtype)), device)
 
 
 def copy(a, order=None):
@@ -128,7 +117,16 @@ def isrealobj(x):
     return not iscomplexobj(x)
 
 
-take, take_along_axis = _taking(take), _taking(take_along_axis)  # noqa: F405
+take, take_along_axis = _indexing(take), _indexing(take_along_axis)  # noqa: F405
+
+
+def unravel_index(indices, shape):
+    """Places in a row as indices of each axis; places outside are clipped."""
+    size, place = _np.prod(shape, dtype=int), _converted(indices)
+    place = _pnp.clip(where(place < 0, place + size, place), 0, _np.maximum(size - 1, 0))  # noqa: F405
+    return _pnp.unravel_index(place, shape)
+
+
 for (
     _name
 ) in "hsplit vsplit dsplit meshgrid broadcast_arrays atleast_1d atleast_2d atleast_3d".split():
