@@ -227,7 +227,9 @@ def module_stub(name, functions):
         else:
             text += python_stub(member, value)
     if name == "numpy":
-        text += "bfloat16: Any\n"
+        from plait import _scalars
+
+        text += "".join(f"{member}: Any\n" for member in _scalars.ON_DEMAND)
     return text
 
 

@@ -17,7 +17,7 @@ namespace plait {
 namespace {
 
 // Ordered: weak operands yield by comparison of categories.
-enum class Category : std::uint8_t { boolean, integer, floating, complex };
+enum class Category : std::uint8_t { stored, boolean, integer, floating, complex };
 
 struct Facts {
   DType dtype;
@@ -43,6 +43,11 @@ constexpr std::array<Facts, num_dtypes> all_facts = {{
     {DType::float64, Category::floating, 8, true, "float64", "f64"},
     {DType::complex64, Category::complex, 8, true, "complex64", "c64"},
     {DType::complex128, Category::complex, 16, true, "complex128", "c128"},
+    {DType::float8_e4m3fn, Category::stored, 1, true, "float8_e4m3fn", "f8_e4m3fn"},
+    {DType::float8_e5m2, Category::stored, 1, true, "float8_e5m2", "f8_e5m2"},
+    {DType::int4, Category::stored, 1, true, "int4", "i4"},
+    {DType::uint4, Category::stored, 1, false, "uint4", "u4"},
+    {DType::key, Category::stored, 8, false, "key<fry>", "key<fry>"},
 }};
 
 constexpr bool is_in_enum_order() {
@@ -149,6 +154,31 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+DType carrier_of(DType dtype) {
+  switch (dtype) {
+    case DType::int4:
+      return DType::int8;
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2:
+    case DType::uint4:
+      return DType::uint8;
+    case DType::key:
+      return DType::uint64;
+    default:
+      return dtype;
+  }
+}
+
+void throw_stored(DType dtype) {
+  const std::string name(name_of(dtype));
+  if (dtype == DType::key)
+    throw DtypeError("keys of random numbers are no numbers to compute with",
+                     "draw numbers by the functions of random, or take their words with "
+                     "random.key_data");
+  throw DtypeError("elements of dtype " + name + " are stored, and nothing is computed with them",
+                   "convert them first, as with astype(float32), and the result back");
+}
+
 bool is_bool(DType dtype) { return dtype == DType::bool_; }
 bool is_integer(DType dtype) { return facts_of(dtype).category == Category::integer; }
 bool is_signed_integer(DType dtype) { return is_integer(dtype) && facts_of(dtype).is_signed; }
@@ -169,6 +199,7 @@ DType complex_dtype_of(DType dtype) {
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
+  if (is_stored(a) || is_stored(b)) throw_stored(is_stored(a) ? a : b);
   if (facts_of(a).category < facts_of(b).category) std::swap(a, b);
   const Facts& high = facts_of(a);
   const Facts& low = facts_of(b);
@@ -194,6 +225,7 @@ WeakDType promote_weak(WeakDType a, WeakDType b) {
   if (a.weak == b.weak) return {promote_types(a.dtype, b.dtype), a.weak};
   const DType strong = a.weak ? b.dtype : a.dtype;
   const Category category = facts_of(a.weak ? a.dtype : b.dtype).category;
+  if (is_stored(strong)) throw_stored(strong);
   if (category <= facts_of(strong).category) return {strong, false};
   if (category == Category::complex && is_floating(strong))
     return {complex_dtype_of(strong), false};

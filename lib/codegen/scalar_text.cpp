@@ -21,7 +21,7 @@ std::string type_text(DType dtype) {
   constexpr const char* names[] = {"bool",     "int8_t",   "int16_t",  "int",       "long",
                                    "uint8_t",  "uint16_t", "unsigned", "uint64_t",  "float16",
                                    "bfloat16", "float",    "double",   "complex64", "complex128"};
-  static_assert(std::size(names) == std::size_t(num_dtypes));
+  static_assert(std::size(names) == std::size_t(num_computing_dtypes));
   return names[int(dtype)];
 }
 

@@ -8,6 +8,8 @@
 
 #include <array>
 
+#include "compile/carriers.h"
+#include "compile/places.h"
 #include "compile/executable_of.h"
 #include "compile/passes/pipeline.h"
 #include "compile/plan.h"
@@ -87,18 +89,19 @@ std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> 
   return executable;
 }
 
-std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
-  if (!jaxpr->sizes.empty())
+std::shared_ptr<const Executable> compile_now(const Jaxpr& typed, const CompileOptions& options) {
+  if (!typed->sizes.empty())
     throw InternalError("compile: the program has named sizes; instantiate it first\n" +
-                        print(jaxpr));
+                        print(typed));
+  const Jaxpr jaxpr = compile_passes::with_carriers(compile_passes::with_places(typed));
+  const std::vector<Aval> outputs = typed->output_avals();  // weak or stored where it says so
   if (!options.input_devices.empty() || puts_elsewhere(jaxpr, options.device))
-    return compile_on_several(jaxpr, options);
+    return compile_on_several(jaxpr, outputs, options);
   std::vector<const Backend*> all = options.backends, quick, slow;
   if (all.empty()) all = backends_of(options.device);
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
   const Jaxpr plain = compile_passes::prepare(jaxpr, quick, options.device);
-  const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
-  if (!run_all(quick, plain, options))                      // there is no tier to start on
+  if (!run_all(quick, plain, options))  // there is no tier to start on
     return compile_with(all, {}, compile_passes::prepare(jaxpr, all, options.device), outputs,
                         options);
   const std::optional<Gain> gain = gain_of(slow, plain, options.device);

@@ -17,7 +17,9 @@
 #include <plait/trace/equation_cache.h>
 #include <plait/trace/run_into.h>
 
+#include "compile/carriers.h"
 #include "compile/executable_of.h"
+#include "compile/places.h"
 #include "compile/several_devices.h"
 
 namespace plait {
@@ -88,20 +90,23 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   prepared.share = inputs.size() == 1 ? Share::table().find(primitive) : nullptr;
-  const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
-  if (alone->equations.empty()) {  // without results and effects there is nothing to run
-    prepared.executable = compile(alone);
+  const Jaxpr typed = single_equation(primitive, prepared.inputs, params);
+  const Jaxpr alone = compile_passes::with_carriers(compile_passes::with_places(typed));
+  // Nothing is to run, or an element's carrier, or a program of carriers.
+  if (alone->equations.size() != 1) {
+    prepared.executable = compile(typed);
     return prepared;
   }
+  const std::vector<Aval> carried(alone->avals.begin(), alone->avals.begin() + alone->num_binders),
+      made = alone->output_avals();
   for (const Backend* backend : backends_of()) {
-    if (!backend->runs_eagerly() ||
-        !backend->supports(alone->equations[0], prepared.inputs, prepared.outputs, {}))
+    if (!backend->runs_eagerly() || !backend->supports(alone->equations[0], carried, made, {}))
       continue;
     const Pointwise::Rule* pointwise = Pointwise::table().find(primitive);
     if (pointwise && backend->runs_pointwise_loops() && inputs.size() <= 4) {
       std::vector<DType> dtypes;
-      for (const Aval& aval : prepared.inputs) dtypes.push_back(aval.dtype);
-      prepared.chunk = (*pointwise)(dtypes, params);
+      for (const Aval& aval : carried) dtypes.push_back(aval.dtype);
+      prepared.chunk = (*pointwise)(dtypes, alone->equations[0].params);
     }
     if (!prepared.chunk.loop) prepared.kernel = backend->compile(alone, {});
     break;
@@ -111,7 +116,7 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
 }
 
 Buffer empty_buffer(const Aval& aval, const Sizes64& shape) {
-  if (aval.stack == 0) return Buffer::empty(aval.dtype, shape);
+  if (aval.stack == 0) return Buffer::empty(carrier_of(aval.dtype), shape);
   const Storage storage = allocate_handle();
   return Buffer(storage, View{storage.data(), in_memory(aval).dtype, shape, dense_strides(shape)});
 }
@@ -143,7 +148,7 @@ Arrays run_executable(const Executable& executable, std::span<const Array> input
 
 Arrays run_pointwise_now(const Prepared& prepared, std::span<const Array> inputs) {
   const Aval& aval = prepared.outputs[0];
-  Buffer result = Buffer::empty(aval.dtype, prepared.shapes[0]);
+  Buffer result = Buffer::empty(carrier_of(aval.dtype), prepared.shapes[0]);
   const std::int64_t n = num_elements(prepared.shapes[0]);
   const void* sources[4];
   bool direct = n <= serial_limit;

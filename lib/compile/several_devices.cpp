@@ -58,7 +58,6 @@ class Cutting {
     all.num_inputs = std::size_t(program_->num_binders);
     all.num_slots = slots_.size();
     all.num_carries = options_.num_carries;
-    all.outputs = program_->output_avals();
     compile(all);
     return all;
   }
@@ -328,6 +327,7 @@ bool puts_values(const Jaxpr& program) {
 }
 
 std::shared_ptr<const Executable> compile_on_several(const Jaxpr& program,
+                                                     std::vector<Aval> outputs,
                                                      const CompileOptions& options) {
   // Calls, and composites that move values, become their bodies.
   const Jaxpr plain =
@@ -338,7 +338,9 @@ std::shared_ptr<const Executable> compile_on_several(const Jaxpr& program,
         });
         return !moves;
       });
-  return make_several_executable(Cutting(plain, options).stages());
+  Stages stages = Cutting(plain, options).stages();
+  stages.outputs = std::move(outputs);
+  return make_several_executable(std::move(stages));
 }
 
 }  // namespace plait

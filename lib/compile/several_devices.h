@@ -24,7 +24,9 @@ bool puts_values(const Jaxpr& program);
 
 // BackendError for operands on two devices, and for a loop or a branch whose body puts values
 // elsewhere.
+// outputs: what the executable says that they are.
 std::shared_ptr<const Executable> compile_on_several(const Jaxpr& program,
+                                                     std::vector<Aval> outputs,
                                                      const CompileOptions& options);
 
 }  // namespace plait

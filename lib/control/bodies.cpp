@@ -7,6 +7,7 @@
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/widening.h>
 #include <plait/rules/interpret.h>
+#include <plait/trace/varying.h>
 
 namespace plait {
 namespace {
@@ -126,8 +127,7 @@ Invariants eval_invariants(const Jaxpr& body, std::size_t num_varying, std::size
 
 namespace {
 
-// The type of a carry in the loop: its own, or the promoted type where it or the body's is weak.
-Aval agreed(const Aval& carry, const Jaxpr& body, std::size_t index, std::string_view name) {
+Aval agreed_type(const Aval& carry, const Jaxpr& body, std::size_t index, std::string_view name) {
   const Aval next = body->aval(body->outputs[index]);
   auto what = [&] {
     return std::string(name) + ": " + ArgumentNames::of(index) + " has type " + carry.to_string() +
@@ -146,6 +146,14 @@ Aval agreed(const Aval& carry, const Jaxpr& body, std::size_t index, std::string
   return {carry.shape, common.dtype, common.weak};
 }
 
+// The type of a carry in the loop: its own, or the promoted type where it or the body's is weak. It
+// varies along the axes of a mesh along which either does.
+Aval agreed(const Aval& carry, const Jaxpr& body, std::size_t index, std::string_view name) {
+  Aval aval = agreed_type(carry, body, index, name);
+  aval.varying = carry.varying | body->aval(body->outputs[index]).varying;
+  return aval;
+}
+
 }  // namespace
 
 Traced trace_carried(const Function& body, Arrays& carry, std::span<const Aval> more,
@@ -155,6 +163,8 @@ Traced trace_carried(const Function& body, Arrays& carry, std::span<const Aval> 
     for (std::size_t i = 0; i < carry.size() && i < outputs.size(); ++i)
       if (outputs[i].shape() == carry[i].shape() && outputs[i].aval().weak)
         outputs[i] = narrowed(outputs[i], carry[i].dtype(), carry[i].aval().weak, name);
+    for (std::size_t i = 0; i < carry.size() && i < outputs.size(); ++i)
+      outputs[i] = varying_along(outputs[i], carry[i].aval().varying);
     return outputs;
   };
   constexpr int most_attempts = 4;  // weak, then strong, then wider
@@ -180,7 +190,7 @@ Traced trace_carried(const Function& body, Arrays& carry, std::span<const Aval> 
       agree &= next[i] == wanted;
       if (wanted == avals[i]) continue;
       changed = true;
-      carry[i] = yielded(carry[i], wanted.dtype, wanted.weak, name);
+      carry[i] = varying_along(yielded(carry[i], wanted.dtype, wanted.weak, name), wanted.varying);
     }
     if (changed && attempt < most_attempts) continue;
     return agree ? traced : make_jaxpr(converted, avals, name);

@@ -16,6 +16,7 @@
 #include <plait/rules/prune.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/steps.h>
+#include <plait/trace/varying.h>
 #include <plait/transforms/bodies.h>
 
 #include "control/bodies.h"
@@ -505,6 +506,7 @@ std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string
       const WeakDType type = promote_weak(common[i].type(), outputs[i].type());
       common[i].dtype = type.dtype;
       common[i].weak = type.weak;
+      common[i].varying |= outputs[i].varying;
     }
   }
   return common;
@@ -526,7 +528,8 @@ Arrays flat::cond(const Array& index, const std::vector<Function>& branches,
         [&, body = branch](std::span<const Array> inputs) {
           Arrays results = eval_jaxpr(body, inputs);
           for (std::size_t i = 0; i < results.size(); ++i)
-            results[i] = yielded(results[i], outputs[i].dtype, outputs[i].weak, name);
+            results[i] = varying_along(yielded(results[i], outputs[i].dtype, outputs[i].weak, name),
+                                       outputs[i].varying);
           return results;
         },
         branch->input_avals(), branch->sizes);

@@ -323,7 +323,8 @@ std::vector<const PrimitiveInfo*> primitives_under_law() {
   std::vector<const PrimitiveInfo*> all = all_primitives();
   std::erase_if(all, [](const PrimitiveInfo* info) {
     return info->primitive->name().starts_with("mutant_") ||
-           Collect::table().find(*info->primitive);  // runs inside of vmap(axis_name=...) alone
+           Collect::table().find(*info->primitive) ||  // runs inside of vmap(axis_name=...) alone
+           info->family == "over a mesh";              // inside of shard_map
   });
   return all;
 }

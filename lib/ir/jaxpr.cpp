@@ -5,6 +5,7 @@
 #include "ir/possible.h"
 
 #include <plait/base/hash.h>
+#include <plait/base/stored.h>
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
 
@@ -50,6 +51,10 @@ std::int64_t wrapped(std::int64_t value, DType dtype) {
       return static_cast<std::int16_t>(value);
     case DType::int32:
       return static_cast<std::int32_t>(value);
+    case DType::int4:
+      return ((value & 15) ^ 8) - 8;
+    case DType::uint4:
+      return value & 15;
     case DType::uint8:
       return static_cast<std::uint8_t>(value);
     case DType::uint16:
@@ -98,7 +103,9 @@ bool Literal::operator==(const Literal& other) const {
 
 Literal cast(const Literal& literal, DType dtype, bool weak) {
   Literal result{dtype, weak, 0, 0, 0};
-  if (is_inexact(dtype)) {
+  if (is_float8(dtype)) {
+    result.real = float8_value(float8_bits(literal.as_complex().real(), dtype), dtype);
+  } else if (is_inexact(dtype)) {
     const complex128 value = literal.as_complex();
     result.real = rounded(value.real(), dtype);
     if (is_complex(dtype)) result.imaginary = rounded(value.imag(), dtype);
@@ -231,7 +238,14 @@ void weaken(std::vector<Aval>& outputs, std::span<const Aval> inputs, const Para
 std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs,
                         const Params& params) {
   require_operands(primitive, inputs.size());
+  if (!primitive.takes_stored())
+    for (const Aval& input : inputs)
+      if (is_stored(input.dtype)) throw_stored(input.dtype);
   std::vector<Aval> outputs = rule<Abstract>(primitive)(inputs, params);
+  MeshAxes varying;
+  for (const Aval& input : inputs) varying |= input.varying;
+  if (!varying.empty() && !primitive.states_varying())
+    for (Aval& output : outputs) output.varying |= varying;
   for (const Aval& aval : outputs) require_possible(aval, primitive.name());
   weaken(outputs, inputs, params);
   return outputs;

@@ -38,6 +38,7 @@ class Parser final : Terms {
     skip();
     std::size_t end = end_of_brackets();
     if (end < text_.size() && text_[end] == '*') ++end;
+    if (end < text_.size() && text_[end] == '{') end = std::min(text_.find('}', end), end) + 1;
     const std::size_t start = at_;
     const std::string_view text = text_.substr(start, end - start);
     const auto known = avals_.find(text);

@@ -122,6 +122,16 @@ Definition& Definition::overwrites(int operand) {
   return *this;
 }
 
+Definition& Definition::takes_stored() {
+  primitive_->takes_stored_ = true;
+  return *this;
+}
+
+Definition& Definition::states_varying() {
+  primitive_->states_varying_ = true;
+  return *this;
+}
+
 void require_operands(const Primitive& primitive, std::size_t count) {
   const bool too_few = count < std::size_t(primitive.min_operands());
   if (!too_few && count <= std::size_t(primitive.max_operands())) return;

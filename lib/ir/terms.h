@@ -64,7 +64,9 @@ class Terms : protected Scanner {
 
   DType dtype() {
     const std::size_t start = (skip(), at_);
-    const std::optional<DType> found = dtype_from_name(word("a dtype"));
+    const std::string_view name = word("a dtype");
+    const bool is_key = name == "key" && accept("<fry>");
+    const std::optional<DType> found = is_key ? DType::key : dtype_from_name(name);
     if (!found) fail_at(start, "a dtype");
     return *found;
   }
@@ -94,6 +96,21 @@ class Terms : protected Scanner {
       if (dim.is_constant() && dim.constant() < 0) fail("a size >= 0");
     result.weak = star();
     for (int i = 0; i < result.stack; ++i) expect("]");
+    if (at_ < text_.size() && text_[at_] == '{') result.varying = mesh_axes();
+    return result;
+  }
+
+  // {x:4,y:2}, directly behind a type.
+  MeshAxes mesh_axes() {
+    MeshAxes result;
+    expect("{");
+    do {
+      skip();
+      const std::size_t end = std::min(text_.find_first_of(",}\n", at_), text_.size());
+      result |= MeshAxes(MeshAxis::from_string(text_.substr(at_, end - at_)));
+      at_ = end;
+    } while (accept(","));
+    expect("}");
     return result;
   }
 

@@ -315,7 +315,9 @@ Mask::Rule mask_elementwise(const Primitive& primitive) {
 
 Family holds_programs() {
   return {"holds_programs", [](Definition& definition) {
-            definition.rule<Autocast>(Autocast::full)
+            definition.takes_stored()
+                .states_varying()
+                .rule<Autocast>(Autocast::full)
                 .rule<PictureGroup>(PictureGroup::control)
                 .refuse<Spelling>("the programs that it holds are written as functions")
                 .refuse<Speculate>("what it holds may raise")
@@ -330,6 +332,7 @@ Family movement() {
       "movement", [](Definition& definition) {
         const Primitive& primitive = definition.primitive();
         definition.operands(1)
+            .takes_stored()
             .rule<Cost>(cost::moves())
             .rule<Autocast>(Autocast::follows)
             .rule<PictureGroup>(PictureGroup::movement)

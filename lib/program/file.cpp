@@ -330,7 +330,7 @@ class Loader {
                        "give it to load, in constants");
     const Buffer buffer =
         given != options_.constants.end() ? given->second.buffer() : found->second;
-    if (!(Shape::of(buffer.shape()) == aval.shape) || buffer.dtype() != aval.dtype)
+    if (!(Shape::of(buffer.shape()) == aval.shape) || buffer.dtype() != carrier_of(aval.dtype))
       throw ShapeError(where_ + ": the constant " + name + " is " +
                            Aval{Shape::of(buffer.shape()), buffer.dtype()}.to_string() +
                            ", and entry " + entry + " needs " + aval.to_string(),
@@ -346,8 +346,8 @@ class Loader {
     const Storage storage = Storage::allocate(std::size_t(size_of(aval.dtype)));
     std::memset(storage.data(), 0, storage.bytes());
     const Sizes64 shape = aval.shape.to_sizes();
-    return make_concrete(
-        aval, Buffer(storage, {storage.data(), aval.dtype, shape, Sizes64(shape.size(), 0)}));
+    return make_concrete(aval, Buffer(storage, {storage.data(), carrier_of(aval.dtype), shape,
+                                                Sizes64(shape.size(), 0)}));
   }
 
   void check_given(const std::string& name, const std::vector<Entry>& entries) const {
@@ -370,7 +370,7 @@ class Loader {
       arrays.emplace(named.name, std::move(named.array));
     auto take = [&](const std::string& key, const Aval& aval) {
       const auto found = arrays.find(key);
-      if (found == arrays.end() || found->second.dtype() != aval.dtype ||
+      if (found == arrays.end() || found->second.dtype() != carrier_of(aval.dtype) ||
           int(found->second.shape().size()) != aval.rank())
         fail("the test vector of entry " + name + " has no proper " + key);
       return make_concrete(Aval{Shape::of(found->second.shape()), aval.dtype, aval.weak},

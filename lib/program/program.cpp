@@ -45,8 +45,11 @@ Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wante
                            ", and the program takes " + wanted.to_string(),
                        "give an array of that shape, or save the program for named sizes");
   if (given.dtype == wanted.dtype && given.weak == wanted.weak) return array;
-  const WeakDType both = promote_weak({given.dtype, given.weak}, {wanted.dtype, wanted.weak});
-  if (given.dtype != wanted.dtype && !(given.weak && both.dtype == wanted.dtype))
+  const auto yields = [&] {
+    return given.weak && !is_stored(wanted.dtype) &&
+           promote_weak({given.dtype, true}, {wanted.dtype, wanted.weak}).dtype == wanted.dtype;
+  };
+  if (given.dtype != wanted.dtype && !yields())
     throw DtypeError(entry.name() + ": " + place_of(entry, leaf) + " is " + given.to_string() +
                          ", and the program takes " + wanted.to_string(),
                      "convert it with astype");
@@ -261,8 +264,11 @@ void Entry::verify() const {
   if (data_->expected.empty()) return;
   const Arrays results = (*this)(data_->function.example);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const Array got = lax::convert_element_type(results[i], DType::complex128),
-                wanted = lax::convert_element_type(data_->expected[i], DType::complex128);
+    const auto as_numbers = [](const Array& array) {
+      return lax::convert_element_type(is_stored(array.dtype()) ? Array(array.numbers()) : array,
+                                       DType::complex128);
+    };
+    const Array got = as_numbers(results[i]), wanted = as_numbers(data_->expected[i]);
     const Buffer a = got.host_buffer().dense(), b = wanted.host_buffer().dense();
     const double tolerance = tolerance_for(results[i].dtype());
     double scale = 0, worst = 0;

@@ -20,12 +20,15 @@ struct Name {
   DType dtype;
   const char* text;
 };
-constexpr Name names[] = {
-    {DType::bool_, "BOOL"},  {DType::int8, "I8"},       {DType::int16, "I16"},
-    {DType::int32, "I32"},   {DType::int64, "I64"},     {DType::uint8, "U8"},
-    {DType::uint16, "U16"},  {DType::uint32, "U32"},    {DType::uint64, "U64"},
-    {DType::float16, "F16"}, {DType::bfloat16, "BF16"}, {DType::float32, "F32"},
-    {DType::float64, "F64"}, {DType::complex64, "C64"}, {DType::complex128, "C128"}};
+constexpr Name names[] = {{DType::bool_, "BOOL"},         {DType::int8, "I8"},
+                          {DType::int16, "I16"},          {DType::int32, "I32"},
+                          {DType::int64, "I64"},          {DType::uint8, "U8"},
+                          {DType::uint16, "U16"},         {DType::uint32, "U32"},
+                          {DType::uint64, "U64"},         {DType::float16, "F16"},
+                          {DType::bfloat16, "BF16"},      {DType::float32, "F32"},
+                          {DType::float64, "F64"},        {DType::complex64, "C64"},
+                          {DType::complex128, "C128"},    {DType::float8_e4m3fn, "F8_E4M3"},
+                          {DType::float8_e5m2, "F8_E5M2"}};
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw ValueError(where + ": " + what, "the file is damaged, or was not written as safetensors");
@@ -155,12 +158,12 @@ std::vector<ArrayPlace> safetensors_places(std::string_view head, std::size_t si
 }
 
 Buffer array_at(const ArrayPlace& place, const char* data, const Storage& owner) {
-  View view{const_cast<char*>(data + place.first), place.dtype, place.shape,
-            dense_strides(place.shape)};
+  const DType dtype = carrier_of(place.dtype);
+  View view{const_cast<char*>(data + place.first), dtype, place.shape, dense_strides(place.shape)};
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
   const bool is_bool = place.dtype == DType::bool_;
   if ((is_aligned && !is_bool) || place.first == place.last) return Buffer(owner, std::move(view));
-  Buffer copy = Buffer::empty(place.dtype, place.shape);
+  Buffer copy = Buffer::empty(dtype, place.shape);
   if (is_bool)  // C++ allows only 0 and 1
     std::transform(data + place.first, data + place.last, static_cast<char*>(copy.mutable_data()),
                    [](char byte) { return char(byte != 0); });

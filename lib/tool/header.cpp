@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <plait/base/stored.h>
+
 #include "tool/deploy.h"
 
 namespace plait::tool {
@@ -11,6 +13,7 @@ namespace {
 const char* c_type(DType dtype) {
   switch (dtype) {
     case DType::int8:
+    case DType::int4:
       return "int8_t";
     case DType::int16:
       return "int16_t";
@@ -20,6 +23,9 @@ const char* c_type(DType dtype) {
       return "int64_t";
     case DType::bool_:
     case DType::uint8:
+    case DType::uint4:
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2:
       return "uint8_t";
     case DType::uint16:
     case DType::float16:
@@ -28,6 +34,7 @@ const char* c_type(DType dtype) {
     case DType::uint32:
       return "uint32_t";
     case DType::uint64:
+    case DType::key:
       return "uint64_t";
     case DType::float32:
     case DType::complex64:
@@ -43,7 +50,8 @@ const char* c_type(DType dtype) {
 const char* note_of(DType dtype) {
   if (is_complex(dtype)) return ", pairs of real and imaginary part";
   if (dtype == DType::bool_) return ", 0 or 1";
-  return dtype == DType::float16 || dtype == DType::bfloat16 ? ", as bits" : "";
+  if (dtype == DType::key) return ", both words";
+  return is_float8(dtype) || dtype == DType::float16 || dtype == DType::bfloat16 ? ", as bits" : "";
 }
 
 std::string upper(std::string text) {

@@ -3,6 +3,7 @@
 #include "trace/usable.h"
 
 #include <plait/base/memory.h>
+#include <plait/base/stored.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/trace.h>
 
@@ -49,7 +50,23 @@ Array make_concrete(const Aval& aval, Buffer buffer, bool is_literal) {
   return Array(new CachedNode(aval, std::move(buffer), is_literal));
 }
 
+namespace {
+
+// Not inline: programs hold no such numbers, and read it as an array.
+Array stored_scalar(const Literal& literal) {
+  const DType dtype = literal.dtype;
+  Buffer buffer = dtype == DType::int4  ? Buffer::scalar(std::int8_t(literal.integer))
+                  : dtype == DType::key ? Buffer::scalar(std::uint64_t(literal.integer))
+                  : is_float8(dtype)    ? Buffer::scalar(float8_bits(literal.real, dtype))
+                                        : Buffer::scalar(std::uint8_t(literal.integer));
+  buffer.set_free(true);
+  return make_concrete({{}, dtype, false}, std::move(buffer));
+}
+
+}  // namespace
+
 Array Array::literal(const Literal& literal) {
+  if (is_stored(literal.dtype)) return stored_scalar(literal);
   return visit_dtype(literal.dtype, [&](auto element) {
     using T = decltype(element);
     T value;
@@ -113,6 +130,11 @@ std::optional<Buffer> Array::known_buffer() const {
 
 Buffer Array::host_buffer() const { return buffer().on_host(); }
 
+Buffer Array::numbers() const {
+  const Buffer value = host_buffer();
+  return is_stored(dtype()) ? numbers_of_stored(value.dense(), dtype()) : value;
+}
+
 Buffer Array::buffer() const {
   if (std::optional<Buffer> buffer = known_buffer()) return *std::move(buffer);
   throw_unknown_value(*this);
@@ -156,7 +178,7 @@ View Array::dense_view(DType dtype, Here here) const {
 template <class T>
 std::vector<T> Array::to_vector(Here here) const {
   here.remember();
-  const Buffer value = host_buffer().dense();
+  const Buffer value = numbers().dense();
   if (is_complex(value.dtype()) && !is_complex_element<T>)
     throw DtypeError("to_vector: complex numbers have no real value",
                      "take real() or imag() first, or ask for complex numbers");
@@ -173,7 +195,7 @@ std::vector<T> Array::to_vector(Here here) const {
 template <class T>
 T Array::item(Here here) const {
   here.remember();
-  const Buffer value = host_buffer();
+  const Buffer value = numbers();
   if (num_elements(value.shape()) != 1)
     throw ShapeError(
         "only an array of one element converts to a scalar, and this one is " + aval().to_string(),

@@ -30,15 +30,20 @@ bool NamedAxes::are_current() const {
   return scope == nullptr;
 }
 
-Dim size_of_axis(std::string_view function, std::string_view name) {
+const NamedAxis& named_axis(std::string_view function, std::string_view name) {
   std::string others;
   for (const NamedAxisScope* scope = innermost; scope; scope = scope->outer_) {
-    if (scope->axis_.name == name) return scope->axis_.size;
+    if (scope->axis_.name == name) return scope->axis_;
     others += (others.empty() ? "; the axes here are '" : ", '") + scope->axis_.name + "'";
   }
   throw ValueError(std::string(function) + ": the axis name '" + std::string(name) +
                        "' is unbound here" + others,
-                   "call it inside vmap(..., axis_name='" + std::string(name) + "')");
+                   "call it inside vmap(..., axis_name='" + std::string(name) +
+                       "'), or inside shard_map over a mesh with that axis");
+}
+
+Dim size_of_axis(std::string_view function, std::string_view name) {
+  return named_axis(function, name).size;
 }
 
 }  // namespace plait

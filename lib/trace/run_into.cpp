@@ -1,5 +1,6 @@
 // Checks of outputs that the caller owns. See run_into.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/trace/concrete.h>
 #include <plait/trace/devices.h>
 #include <plait/trace/run_into.h>
 
@@ -29,7 +30,8 @@ void prepare(Array& output, const Aval& wanted, std::string_view function, std::
              Device device) {
   auto what = [&] { return who(function) + "output " + std::to_string(index); };
   if (!output.is_valid()) {
-    output = Array(Buffer::empty(wanted.dtype, wanted.shape.to_sizes(), device), wanted.weak);
+    const Aval memory = in_memory(wanted);
+    output = make_concrete(wanted, Buffer::empty(memory.dtype, memory.shape.to_sizes(), device));
     return;
   }
   const Aval& aval = output.aval();

@@ -1,6 +1,7 @@
 // Arrays as text, in the format of NumPy's str(): columns aligned, at most eight digits after the
 // point, and only the ends of long arrays.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/stored.h>
 #include <plait/trace/donated.h>
 #include <plait/trace/trace.h>
 
@@ -259,7 +260,12 @@ std::string Array::to_string() const {
   if (!is_valid()) return "Array()";
   if (const auto* donated = dynamic_cast<const DonatedNode*>(node_))
     return "Array<" + aval().to_string() + ", donated to " + donated->function + ">";
-  if (const std::optional<Buffer> value = known_buffer()) return text_of(value->on_host().dense());
+  if (const std::optional<Buffer> value = known_buffer()) {
+    const Buffer dense = value->on_host().dense();
+    if (!is_stored(dtype())) return text_of(dense);
+    return (dtype() == DType::key ? aval().to_string() + " of words " : "") +
+           text_of(numbers_of_stored(dense, dtype()));
+  }
   for (Trace* trace = Trace::current(); trace; trace = trace->parent())
     if (trace->owns(*this))
       return "Traced<" + aval().to_string() + " in " + std::string(trace->name()) + ">";

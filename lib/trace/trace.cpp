@@ -11,6 +11,7 @@
 #include <plait/trace/sizes.h>
 #include <plait/trace/suspended.h>
 #include <plait/trace/trace.h>
+#include <plait/trace/varying.h>
 
 #include <algorithm>
 #include <optional>
@@ -124,7 +125,36 @@ Evaluator evaluator() {
 }
 void set_recorder(Evaluator recorder) { installed_recorder = recorder; }
 
+constinit Varier make_varying = nullptr;
+
+MeshAxes varying_of(std::span<const Array> arrays) {
+  MeshAxes varying;
+  for (const Array& array : arrays) varying |= array.aval().varying;
+  return varying;
+}
+
+namespace {
+
+// The operands of an operation on values of which some vary, each as one that varies where any
+// does; none where they agree. Numbers, and what states its own types, may stay as they are.
+std::optional<Arrays> agreeing(const Primitive& primitive, std::span<const Array> inputs) {
+  if (primitive.states_varying() || inputs.size() < 2) return {};
+  const MeshAxes varying = varying_of(inputs);
+  std::optional<Arrays> agreed;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].aval().varying == varying || inputs[i].as_literal()) continue;
+    if (!agreed) agreed.emplace(inputs.begin(), inputs.end());
+    (*agreed)[i] = make_varying(inputs[i], varying.without(inputs[i].aval().varying));
+  }
+  return agreed;
+}
+
+}  // namespace
+
 Results bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  if (MeshAxes::are_used()) [[unlikely]]
+    if (const std::optional<Arrays> agreed = agreeing(primitive, inputs))
+      return bind(primitive, *agreed, params);
   Trace* const trace = current_trace;
   bool taped = false;
   for (const Array& input : inputs) {

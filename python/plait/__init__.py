@@ -133,6 +133,7 @@ from plait._script import script, unscripted
 from plait._programs import Program, load, save
 from plait._sizes import Ragged, instantiate, mask, ragged
 from plait._tape import no_grad, variable
+from plait._mesh import Mesh, P, PartitionSpec, mesh, process_count, process_index, shard_map
 from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 
 __version__ = _plait.__version__
@@ -170,12 +171,12 @@ def device_get(x):
     return _plait.unflatten(structure, [_np.asarray(leaf) for leaf in leaves])
 
 
-_missing = _names.missing(__name__, globals(), ["bfloat16"])
+_missing = _names.missing(__name__, globals(), list(_scalars.ON_DEMAND))
 
 
 def __getattr__(name):
-    if name == "bfloat16":
-        return numpy.bfloat16
+    if name in _scalars.ON_DEMAND:
+        return _scalars.on_demand(name)
     if name in vars(numpy):
         raise AttributeError(
             f"module 'plait' has no attribute {name!r}; plait.numpy.{name} is there"

@@ -1,8 +1,7 @@
 """from_jax: a function written for JAX as a function of plait, through the jaxpr that JAX traces.
 
 JAX traces the function for the types of a call; its equations run one after the other as functions of plait.lax
-(_from_jax_rules.py), so that every transform of plait applies to them. Keys of jax.random.key are one uint64 inside,
-uint32[2] outside.
+(_from_jax_rules.py), so that every transform of plait applies to them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -16,6 +15,8 @@ import numpy as np
 from plait import _plait, lax
 from plait._functions import check_callable, name_of, text_of, wraps
 
+wrap_key_data = _plait.catalogue("random")["wrap_key_data"]
+
 _NUM_KEPT = 256  # programs that a function keeps, each for its types of arguments
 
 
@@ -26,7 +27,7 @@ def from_jax(f, static_argnums=(), static_argnames=()):
     which are those of jax.jit. What it has traced runs on plait, so that grad, vmap, jit, mask and save apply; the
     derivative rules of jax.custom_jvp and jax.custom_vjp stay. Trees are JAX's: its registered classes are known.
     Dtypes are those that JAX traces, so that 64 bits need jax_enable_x64. Keys of jax.random.key that f takes or
-    returns are uint32[2], as those of plait.random. Arrays that f captures are as they were when f was traced.
+    returns are keys of plait.random. Arrays that f captures are as they were when f was traced.
 
     ImportError where JAX is not installed; MissingRuleError, which names the primitive and the line, for what plait has
     not got: mutable references, Pallas, several devices, other generators of random numbers than threefry.
@@ -100,7 +101,7 @@ def _import_jax():
 def _value_of(jax, leaf, f):
     """An argument's leaf as an array of plait."""
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return _plait.to_array(np.asarray(jax.random.key_data(leaf)))
+        return wrap_key_data(_plait.to_array(np.asarray(jax.random.key_data(leaf))))
     if isinstance(leaf, jax.Array):
         return _plait.to_array(np.asarray(leaf))
     if not _plait.is_array_like(leaf):
@@ -114,11 +115,10 @@ def _value_of(jax, leaf, f):
 
 
 def _aval_of(leaf, value):
-    """What JAX is told of an argument: shape, dtype, whether the dtype is weak; True for JAX's keys."""
+    """What JAX is told of an argument: shape, dtype, whether the dtype is weak."""
     aval = _plait.aval_of(value)
     is_weak = isinstance(leaf, (bool, int, float, complex)) and not isinstance(leaf, np.generic)
-    is_key = type(leaf).__module__.startswith("jax") and "key" in str(leaf.dtype)
-    return tuple(aval.shape), str(aval.dtype), is_weak, is_key
+    return tuple(aval.shape), str(aval.dtype), is_weak
 
 
 class _Sizes:
@@ -156,12 +156,12 @@ def _traced(jax, f, avals):
     sizes = _Sizes(jax, avals)
     key = jax.eval_shape(lambda: jax.random.key(0)).dtype
     types = [
-        jax.ShapeDtypeStruct(sizes.shape(shape[:-1]), key)
-        if is_key
+        jax.ShapeDtypeStruct(sizes.shape(shape), key)
+        if dtype == "key<fry>"
         else jax.ShapeDtypeStruct(
             sizes.shape(shape), jax.dtypes.canonicalize_dtype(_numpy_dtype(dtype)), weak_type=weak
         )
-        for shape, dtype, weak, is_key in avals
+        for shape, dtype, weak in avals
     ]
     return trace(jax, f, types, sizes)
 
@@ -185,24 +185,7 @@ def is_key(aval):
 
 
 def dtype_of(aval):
-    return "uint64" if is_key(aval) else str(aval.dtype)
-
-
-def wrap_keys(data):
-    """uint32[..., 2] as uint64[...]."""
-    halves = [
-        lax.convert_element_type(lax.index_in_dim(data, i, -1, False), "uint64") for i in (0, 1)
-    ]
-    shift = lax.full_like(halves[0], 32)
-    return lax.bitwise_or(lax.shift_left(halves[0], shift), halves[1])
-
-
-def unwrap_keys(keys):
-    """uint64[...] as uint32[..., 2]."""
-    high = lax.shift_right_logical(keys, lax.full_like(keys, 32))
-    low = lax.bitwise_and(keys, lax.full_like(keys, 2**32 - 1))
-    halves = [lax.convert_element_type(half, "uint32") for half in (high, low)]
-    return lax.stack(halves, axis=keys.ndim)
+    return str(aval.dtype)
 
 
 # --- Programs ------------------------------------------------------------------------------------
@@ -257,21 +240,19 @@ class Program:
         return [held[place] if isinstance(place, int) else place() for place in self.outputs]
 
     def of_users(self, values):
-        """The same from and to arrays as users have them: of other dtypes than JAX's, and keys of two words."""
+        """The same from arrays as users have them: of other dtypes than JAX's, and keys also as their words."""
         entered = [
-            wrap_keys(value) if is_key(aval) else lax.convert_element_type(value, str(aval.dtype))
+            wrap_key_data(value)
+            if is_key(aval)
+            else lax.convert_element_type(value, str(aval.dtype))
             for aval, value in zip(self.in_avals, values)
         ]
-        results = self(*entered)
-        return [
-            unwrap_keys(result) if is_key(aval) else result
-            for aval, result in zip(self.out_avals, results)
-        ]
+        return self(*entered)
 
 
 def _constant(jax, value):
     if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
-        return wrap_keys(_plait.to_array(np.asarray(jax.random.key_data(value))))
+        return wrap_key_data(_plait.to_array(np.asarray(jax.random.key_data(value))))
     return _plait.to_array(np.asarray(value))
 
 

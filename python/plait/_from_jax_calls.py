@@ -12,7 +12,7 @@ import numpy as np
 from plait import _plait, debug, lax, random
 from plait._control import scan, switch, while_loop
 from plait._custom import SymbolicZero, checkpoint, checkpoint_policies, custom_jvp, custom_vjp
-from plait._from_jax import dtype_of, is_key, trace, unwrap_keys, wrap_keys
+from plait._from_jax import dtype_of, is_key, trace
 from plait._from_jax_rules import plain, rule
 from plait._host import host_call
 from plait._implicit import custom_linear_solve
@@ -23,13 +23,9 @@ from plait._transforms import vmap
 
 def _over_keys(function, keys, *others):
     """function(key, ...) for each of an array of keys, with the rows of further arrays of these leading axes."""
-
-    def of_one(key, *others):
-        return function(unwrap_keys(key), *others)
-
     for _ in range(keys.ndim):
-        of_one = vmap(of_one)
-    return of_one(keys, *others)
+        function = vmap(function)
+    return function(keys, *others)
 
 
 def _check_threefry(step, aval):
@@ -40,21 +36,18 @@ def _check_threefry(step, aval):
 @rule("random_seed")
 def _random_seed(step, seeds):
     _check_threefry(step, step.out_avals[0])
-    make = random.PRNGKey
-    for _ in range(seeds.ndim):
-        make = vmap(make)
-    return wrap_keys(make(seeds))
+    return _over_keys(random.key, seeds)
 
 
 @rule("random_wrap")
 def _random_wrap(step, data):
     _check_threefry(step, step.out_avals[0])
-    return wrap_keys(data)
+    return random.wrap_key_data(data)
 
 
 @rule("random_unwrap")
 def _random_unwrap(step, keys):
-    return unwrap_keys(keys)
+    return random.key_data(keys)
 
 
 @rule("random_clone")
@@ -65,7 +58,7 @@ def _random_clone(step, keys):
 @rule("random_split")
 def _random_split(step, keys):
     shape = plain(step.params["shape"])
-    return _over_keys(lambda key: wrap_keys(random.split(key, shape)), keys)
+    return _over_keys(lambda key: random.split(key, shape), keys)
 
 
 @rule("random_fold_in")
@@ -73,7 +66,7 @@ def _random_fold_in(step, keys, data):
     shape = step.shape()
     keys = keys if keys.shape == shape else lax.broadcast_in_dim(keys, shape, range(keys.ndim))
     data = data if data.shape == shape else lax.broadcast_in_dim(data, shape, range(data.ndim))
-    return _over_keys(lambda key, word: wrap_keys(random.fold_in(key, word)), keys, data)
+    return _over_keys(random.fold_in, keys, data)
 
 
 @rule("random_bits")

@@ -7,6 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from plait import _plait
+from plait._key_dtype import KEY
 from plait._plait import Array
 
 _functions = _plait.catalogue("random")
@@ -36,13 +37,13 @@ class Generator:
             self.key = _functions["key"](seed)
             return
         key = _plait.to_array(key, "random.Generator")
-        if key.dtype != "uint32" or key.ndim < 1 or key.shape[-1] != 2:
+        if key.dtype != KEY and (key.dtype != "uint32" or key.shape[-1:] != (2,)):
             _plait.fail(
                 "ShapeError",
                 f"random.Generator: the key is {key.dtype}{list(key.shape)}",
-                "give one that random.key or random.split made: uint32[2], or an array of them",
+                "give one that random.key or random.split made, or an array of them",
             )
-        self.key = key
+        self.key = _functions["wrap_key_data"](key)
 
     if TYPE_CHECKING:  # the functions that are turned into methods below
 
@@ -60,10 +61,10 @@ class Generator:
         key = self.key
         if not isinstance(key, Array):
             key = _plait.to_array(key, "random.Generator")
-        if key.ndim > 1:
+        if key.ndim > 0:
             _plait.fail(
                 "ShapeError",
-                f"random.Generator: this holds {list(key.shape[:-1])} generators, and one draws",
+                f"random.Generator: this holds {list(key.shape)} generators, and one draws",
                 "map over it with vmap, or take one of them, as in generators[0]",
             )
         keys = _functions["split"](key, num)
@@ -77,12 +78,12 @@ class Generator:
         return keys
 
     def __getitem__(self, index):
-        if self.key.ndim < 2:
+        if self.key.ndim < 1:
             _plait.fail("IndexError", "random.Generator: one generator was indexed", "use split")
         return Generator(key=self.key[index])
 
     def __len__(self):
-        if self.key.ndim < 2:
+        if self.key.ndim < 1:
             _plait.fail("DtypeError", "random.Generator: one generator has no length", "use split")
         return self.key.shape[0]
 

@@ -41,17 +41,25 @@ NAMES = (
 
 
 def scalar_types():
-    """All of them by name; bfloat16, which needs ml_dtypes, is made on demand."""
+    """All of them by name; those of ml_dtypes are made on demand."""
     return {name: scalar_type(name, _np.dtype(getattr(_np, name))) for name in NAMES}
 
 
+# Dtypes that ml_dtypes gives NumPy, of numbers and for storage, and the kinds that they are of.
+ON_DEMAND = {
+    "bfloat16": _np.floating,
+    "float8_e4m3fn": _np.floating,
+    "float8_e5m2": _np.floating,
+    "int4": _np.signedinteger,
+    "uint4": _np.unsignedinteger,
+}
 _made: dict[str, type] = {}
 
 
-def bfloat16():
-    """The scalar type of bfloat16."""
-    if not _made:
+def on_demand(name):
+    """The scalar type of one of those."""
+    if name not in _made:
         import ml_dtypes
 
-        _made["bfloat16"] = scalar_type("bfloat16", _np.dtype(ml_dtypes.bfloat16))
-    return _made["bfloat16"]
+        _made[name] = scalar_type(name, _np.dtype(getattr(ml_dtypes, name)))
+    return _made[name]

@@ -1,22 +1,20 @@
-"""Dtypes: their promotion and their hierarchy. They are NumPy's, and ml_dtypes' for bfloat16.
+"""Dtypes: their promotion and their hierarchy. They are NumPy's, ml_dtypes' for bfloat16 and what is for storage
+alone, and that of random keys.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as _np
 
-from plait import _names, _plait
+from plait import _names, _plait, _scalars
 from plait import numpy as _numpy
+from plait._key_dtype import extended, prng_key
 from plait.numpy import finfo, iinfo, isdtype, promote_types
 
 __all__ = [
-    "canonicalize_dtype", "finfo", "iinfo", "isdtype", "issubdtype", "prng_key", "promote_types",
+    "canonicalize_dtype", "extended", "finfo", "iinfo", "isdtype", "issubdtype", "prng_key", "promote_types",
     "result_type",
 ]  # fmt: skip
-
-
-class prng_key(_np.generic):
-    """The kind of random-key dtypes in JAX. Keys are uint32[2] here, so no dtype is of this kind."""
 
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
@@ -25,7 +23,7 @@ def canonicalize_dtype(dtype, allow_extended_dtype=False):
 
 
 def issubdtype(a, b):
-    """Whether a dtype is below another in NumPy's hierarchy, like numpy.issubdtype; no dtype is below prng_key."""
+    """Whether a dtype is below another in NumPy's hierarchy, like numpy.issubdtype; that of keys is below prng_key."""
     return _numpy.issubdtype(a, b)
 
 
@@ -42,8 +40,8 @@ def _is_dtype(value):
     return isinstance(value, (type, str, _np.dtype))
 
 
-_missing = _names.missing(__name__, globals(), ["bfloat16"])
+_missing = _names.missing(__name__, globals(), list(_scalars.ON_DEMAND))
 
 
 def __getattr__(name):
-    return _numpy.bfloat16 if name == "bfloat16" else _missing(name)
+    return _scalars.on_demand(name) if name in _scalars.ON_DEMAND else _missing(name)

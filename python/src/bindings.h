@@ -244,6 +244,7 @@ void add_builtin(py::module_& module);
 void add_pytree(py::module_& module);
 void add_jaxpr(py::module_& module);
 void add_flat(py::module_& module);
+void add_mesh(py::module_& module);
 void add_custom(py::module_& module);
 void add_solvers(py::module_& module);
 void add_checkpoint(py::module_& module);

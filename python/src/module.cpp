@@ -17,6 +17,7 @@ PYBIND11_MODULE(_plait, module) {
   add_pytree(module);
   add_jaxpr(module);
   add_flat(module);
+  add_mesh(module);
   add_custom(module);
   add_solvers(module);
   add_checkpoint(module);

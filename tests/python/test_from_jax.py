@@ -127,7 +127,7 @@ def test_keys_are_those_of_plait():
     mine = plait.random.key(7)
     bits, keys = program.of_users([mine])
     np.testing.assert_array_equal(bits, plait.random.bits(mine, (3,)))
-    np.testing.assert_array_equal(keys, plait.random.split(mine))
+    assert bool((keys == plait.random.split(mine)).all())
 
 
 def test_a_fold_by_any_function():

@@ -142,7 +142,8 @@ def test_dtypes():
     assert dtypes.issubdtype(np.float32, np.floating) and not dtypes.issubdtype(
         np.float32, dtypes.prng_key
     )
-    assert not dtypes.issubdtype(random.key(0).dtype, dtypes.prng_key)
+    assert dtypes.issubdtype(random.key(0).dtype, dtypes.prng_key)
+    assert not dtypes.issubdtype(random.PRNGKey(0).dtype, dtypes.prng_key)
     assert dtypes.issubdtype(plait.bfloat16, np.floating) and pnp.issubdtype(
         pnp.zeros(1, plait.bfloat16).dtype, pnp.inexact
     )

@@ -2,6 +2,11 @@
 //
 // The bottom of the flow: all other code refers to dtypes through this file. The set is closed.
 // Promotion follows the array-API standard, extended by JAX's lattice where kinds mix.
+//
+// NOTE: [stored dtypes] The last few are for storage alone: narrow numbers, and keys of random
+// numbers. Arrays of them are made, moved, selected and converted, and nothing is computed with
+// them. In memory their elements are integers, of the dtype carrier_of: programs are rewritten to
+// those before they are compiled (lib/compile/carriers.cpp), so that no kernel knows more dtypes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,8 +34,14 @@ enum class DType : std::uint8_t {
   float64,
   complex64,
   complex128,
+  float8_e4m3fn,  // see NOTE: [stored dtypes]
+  float8_e5m2,
+  int4,
+  uint4,
+  key,  // of random numbers: an opaque value of two words
 };
-inline constexpr int num_dtypes = 15;
+inline constexpr int num_dtypes = 20;
+inline constexpr int num_computing_dtypes = 15;  // those before the stored ones
 
 // IEEE binary16, stored; arithmetic happens in float.
 struct float16 {
@@ -60,6 +71,10 @@ std::string_view name_of(DType dtype);                        // NumPy's name: "
 std::string_view short_name_of(DType dtype);                  // the jaxpr's name: "f32"
 std::optional<DType> dtype_from_name(std::string_view name);  // either name
 
+// Of the stored dtypes every other question is answered by no: they are no bools, integers, floats.
+constexpr bool is_stored(DType dtype) { return int(dtype) >= num_computing_dtypes; }
+// The dtype of the integers that are in memory for elements of a stored dtype; others unchanged.
+DType carrier_of(DType dtype);
 bool is_bool(DType dtype);
 bool is_integer(DType dtype);  // signed or unsigned, not bool
 bool is_signed_integer(DType dtype);
@@ -72,7 +87,8 @@ DType real_dtype_of(DType dtype);     // complex64 -> float32; real dtypes uncha
 DType complex_dtype_of(DType dtype);  // float32 -> complex64; integers -> complex64
 
 // The dtype of an operation on two strong operands (JAX's lattice): int32 with float16 is float16,
-// uint64 with int64 is float64, float16 with bfloat16 is float32.
+// uint64 with int64 is float64, float16 with bfloat16 is float32. DtypeError for stored dtypes,
+// except of one with itself.
 DType promote_types(DType a, DType b);
 
 // The dtype and weakness of an operation on operands that may be weak (Python scalars). A weak
@@ -175,7 +191,10 @@ constexpr DType dtype_of<complex128>() {
   return DType::complex128;
 }
 
+[[noreturn]] void throw_stored(DType dtype);  // the DtypeError of who computes with such elements
+
 // Calls visitor with a value-initialised element of the dtype: visit_dtype(d, [](auto t) {...}).
+// DtypeError for stored dtypes.
 template <class Visitor>
 decltype(auto) visit_dtype(DType dtype, Visitor&& visitor) {
   switch (dtype) {
@@ -207,9 +226,16 @@ decltype(auto) visit_dtype(DType dtype, Visitor&& visitor) {
       return visitor(double{});
     case DType::complex64:
       return visitor(complex64{});
-    default:
+    case DType::complex128:
       return visitor(complex128{});
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2:
+    case DType::int4:
+    case DType::uint4:
+    case DType::key:
+      break;
   }
+  throw_stored(dtype);
 }
 
 }  // namespace plait

@@ -1,6 +1,6 @@
 // Random numbers from keys: the same key gives the same numbers, and split gives new keys. The
 // generator is Threefry, bit for bit as in JAX (with partitionable threefry, its default). A key is
-// uint32[2]; an array of keys has leading axes.
+// an array of rank 0 of dtype key<fry>, or its words, uint32[2], which the functions take too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace plait::random {
 
 Array key(Operand seed);  // of an integer
-Array PRNGKey(Operand seed);
-Array key_data(Operand keys);  // the key itself: keys are raw
+Array PRNGKey(Operand seed);   // its words
+Array key_data(Operand keys);  // their words, along a new last axis
 Array wrap_key_data(Operand key_bits_array);
 Array clone(Operand key);
 Array split(Operand key, const Shape& num = {2});

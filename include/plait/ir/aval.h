@@ -5,6 +5,7 @@
 
 #include <plait/base/dtype.h>
 #include <plait/base/shape.h>
+#include <plait/ir/mesh_axes.h>
 
 namespace plait {
 
@@ -18,16 +19,17 @@ struct Aval {
   DType dtype = DType::float32;
   bool weak = false;
   std::uint8_t stack = 0;  // depth; 0 for an array
+  MeshAxes varying = {};   // the axes of a mesh along which each place has a value of its own
 
   int rank() const { return shape.rank(); }
-  std::string to_string() const;  // "f32[3,n]"; a weak one ends in "*"; "stack[f32[3]]"
+  std::string to_string() const;  // "f32[3,n]"; weak "f32[]*"; "stack[f32[3]]"; "f32[3]{x:4}"
   std::size_t hash() const;
   bool operator==(const Aval&) const = default;
   WeakDType type() const { return {dtype, weak}; }
 };
 
-// The aval of what is in memory for a value: itself, or the bytes of a stack's handle
-// (base/stack.h).
+// The aval of what is in memory for a value: itself, with the carrier of a stored dtype, or the
+// bytes of a stack's handle (base/stack.h).
 Aval in_memory(const Aval& aval);
 
 }  // namespace plait

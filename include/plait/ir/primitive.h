@@ -38,12 +38,16 @@ class Primitive {
   // The place of this name in every rule table; the same for equal names.
   int index() const;
   // The facts that its definition states: whether it is never merged, dropped or reordered; the
-  // smallest and the largest number of operands; and the operand whose memory Eval may use for the
-  // result, or -1.
+  // smallest and the largest number of operands; the operand whose memory Eval may use for the
+  // result, or -1; whether it takes elements of stored dtypes (NOTE: [stored dtypes]); and whether
+  // its Abstract rule says itself along which axes of a mesh results vary: those of others vary
+  // where an operand does.
   bool is_effectful() const { return effectful_.load(std::memory_order_relaxed); }
   int min_operands() const { return min_operands_.load(std::memory_order_relaxed); }
   int max_operands() const { return max_operands_.load(std::memory_order_relaxed); }
   int overwritten() const { return overwritten_.load(std::memory_order_relaxed); }
+  bool takes_stored() const { return takes_stored_.load(std::memory_order_relaxed); }
+  bool states_varying() const { return states_varying_.load(std::memory_order_relaxed); }
   bool operator==(const Primitive& other) const {
     return this == &other || index() == other.index();
   }
@@ -52,7 +56,7 @@ class Primitive {
   const char* name_;
   friend class Definition;
   mutable std::atomic<int> index_{-1}, min_operands_{0}, max_operands_{INT_MAX}, overwritten_{-1};
-  mutable std::atomic<bool> effectful_{false};
+  mutable std::atomic<bool> effectful_{false}, takes_stored_{false}, states_varying_{false};
 };
 
 // The place where a rule is defined, for coverage tables and for detecting double definitions.
@@ -166,6 +170,10 @@ class Definition {
   // States that Eval may get the memory of this operand for its result, which has as many bytes,
   // and then writes only what differs. Nothing reads the operand later.
   Definition& overwrites(int operand);
+  // States that it moves elements of any dtype, and computes with none of them.
+  Definition& takes_stored();
+  // States that its Abstract rule says along which axes of a mesh each result varies.
+  Definition& states_varying();
   const Primitive& primitive() const { return *primitive_; }
 
  private:

@@ -1,4 +1,5 @@
-// Communication along a named axis: what examples of vmap(f, axis_name="i") give each other. The
+// Communication along a named axis: what examples of vmap(f, axis_name="i") give each other, or the
+// places of a mesh inside shard_map (primitives/mesh.h). The
 // primitives, and the functions of plait::lax under JAX's names. Not part of primitives.h.
 //
 // Each is an operation on one example, and vmap of that name makes it an operation on the batch: a
@@ -42,6 +43,9 @@ Array ppermute(Operand x, const std::string& axis_name, const Permutation& perm)
 Array pshuffle(Operand x, const std::string& axis_name, const std::vector<int>& perm);
 // x with an axis exchanged for the named one, which has its size.
 Array pswapaxes(Operand x, const std::string& axis_name, int axis);
+// x as a value that varies along an axis of the mesh of shard_map: each place has its own, the same
+// number so far. Its cotangent is the sum over the places. Elsewhere x itself.
+Array pvary(Operand x, const std::string& axis_name);
 // The number of the example, an int32; and how many there are.
 Array axis_index(const std::string& axis_name);
 Dim axis_size(const std::string& axis_name);

@@ -39,7 +39,8 @@ inline constexpr DTypes complexes = dtypes<complex64, complex128>();
 inline constexpr DTypes real_numbers = integers | floating;
 inline constexpr DTypes inexact = floating | complexes;
 inline constexpr DTypes numbers = real_numbers | complexes;
-inline constexpr DTypes all_dtypes = numbers | boolean;
+inline constexpr DTypes all_dtypes = numbers | boolean;  // that something computes with
+inline constexpr DTypes stored_dtypes = {((1u << num_dtypes) - 1) & ~all_dtypes.bits};
 std::string to_string(DTypes dtypes);  // "float or complex": for messages
 
 namespace detail {

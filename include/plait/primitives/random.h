@@ -7,7 +7,7 @@
 namespace plait {
 namespace lax {
 
-// Random bits of a key (uint32[2], or any array of keys uint32[..., 2]): unsigned integers of
+// Random bits of a key (key<fry>, or its words, uint32[2]; any array of them): unsigned integers of
 // bit_width 8, 16, 32 or 64 and the given shape, behind the shape of the keys.
 Array random_bits(Operand key, const Shape& shape, int bit_width = 32);
 // A key from a key and uint32 data; leading shapes are equal, or there is one key or one datum.

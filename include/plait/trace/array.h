@@ -117,6 +117,8 @@ class Array : public standard::Arguments {
   // a TracerError names the line and the fix.
   Buffer buffer() const;
   Buffer host_buffer() const;  // in memory of the host; a copy, and a wait, where it lies elsewhere
+  // On the host, and of a stored dtype as numbers: float8 as float32, keys as their words.
+  Buffer numbers() const;
   std::optional<Buffer> known_buffer() const;
   // The value as an inline scalar, when it is a literal.
   std::optional<Literal> as_literal() const;

@@ -1,10 +1,13 @@
-// Axes of examples with names: psum(x, "i") inside vmap(f, axis_name="i") sums over the examples.
-// Code that runs on one example sees the axes of the vmaps around it.
+// Axes with names: psum(x, "i") inside vmap(f, axis_name="i") sums over the examples, and inside
+// shard_map over the places of a mesh along its axis "i". Code that runs on one example, or in one
+// place, sees the axes around it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <plait/base/dim.h>
+#include <plait/ir/mesh_axes.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +17,7 @@ namespace plait {
 struct NamedAxis {
   std::string name;
   Dim size;
+  std::optional<MeshAxis> of_mesh = {};  // where it is an axis of a mesh
   bool operator==(const NamedAxis&) const = default;
 };
 
@@ -26,7 +30,7 @@ class NamedAxisScope {
 
  private:
   friend struct NamedAxes;
-  friend Dim size_of_axis(std::string_view, std::string_view);
+  friend const NamedAxis& named_axis(std::string_view, std::string_view);
   const NamedAxis& axis_;
   const NamedAxisScope* const outer_;
 };
@@ -39,7 +43,9 @@ struct NamedAxes {
   bool are_current() const;
 };
 
-// The number of examples along an axis. ValueError, which names the function, outside of it.
+// The innermost axis of this name, and the number of examples or places along it. ValueError, which
+// names the function, outside of it.
+const NamedAxis& named_axis(std::string_view function, std::string_view name);
 Dim size_of_axis(std::string_view function, std::string_view name);
 
 }  // namespace plait

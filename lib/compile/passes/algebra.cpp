@@ -87,6 +87,7 @@ Replacement pointwise_of_splats(const Peephole& e) {
 
 // Whether `to` represents every value of `from`.
 bool is_exact(DType from, DType to) {
+  if (is_stored(from) || is_stored(to)) return from == to;
   if (from == to || from == DType::bool_) return true;
   if (is_complex(from)) return to == DType::complex128 || from == to;
   if (is_complex(to)) return is_exact(from, real_dtype_of(to));

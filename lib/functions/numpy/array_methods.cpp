@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/subscript.h>
 #include <plait/primitives/narrow.h>
+#include <plait/trace/concrete.h>
 
 #include <algorithm>
 #include <cstring>
@@ -189,8 +190,8 @@ Array detail::array_over(const void* data, DType dtype, std::size_t count,
   Storage storage = Storage::foreign(const_cast<void*>(data), count * size,
                                      [owner = std::move(owner)]() mutable { owner.reset(); });
   const Sizes64 sizes = taken.to_sizes();
-  View view{storage.data(), dtype, sizes, dense_strides(sizes)};
-  return Array(Buffer(std::move(storage), std::move(view)));
+  View view{storage.data(), carrier_of(dtype), sizes, dense_strides(sizes)};
+  return make_concrete({taken, dtype}, Buffer(std::move(storage), std::move(view)));
 }
 
 void detail::throw_ragged(std::size_t row, std::size_t size, std::size_t first) {

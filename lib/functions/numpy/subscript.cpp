@@ -1,6 +1,7 @@
 // NumPy's subscripts: integers and slices first, then all index arrays at once. See subscript.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/subscript.h>
+#include <plait/trace/concrete.h>
 
 #include <plait/primitives/narrow.h>
 
@@ -84,8 +85,8 @@ Array view_of(const Array& operand, const Plan& plan) {
     shape.push_back(size);
     strides.push_back(stride * cut.step.constant());
   }
-  return Array(buffer.view_as(shape, strides, offset * size_of(operand.dtype())),
-               operand.aval().weak);
+  return make_concrete({Shape::of(shape), operand.dtype(), operand.aval().weak},
+                       buffer.view_as(shape, strides, offset * size_of(operand.dtype())));
 }
 
 // The same for integers and slices alone, which need no plan; nothing where an integer is out of
@@ -121,8 +122,8 @@ std::optional<Array> view_at(const Array& operand, const Subscripts& subscripts)
     sizes.push_back(shape[axis].constant());
     strides.push_back(buffer.strides()[axis]);
   }
-  return Array(buffer.view_as(sizes, strides, offset * size_of(operand.dtype())),
-               operand.aval().weak);
+  return make_concrete({Shape::of(sizes), operand.dtype(), operand.aval().weak},
+                       buffer.view_as(sizes, strides, offset * size_of(operand.dtype())));
 }
 
 Array count_from_start(const Array& index, Dim size) {
@@ -289,8 +290,13 @@ Array fit_values(const Array& values, const Shape& shape, const Array& operand) 
 
 }  // namespace
 
+// Known elements in memory, of which a part is a view.
+static bool is_viewed(const Array& array) {
+  return array.node()->is_plain() && !Trace::current() && array.aval().varying.empty();
+}
+
 Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOptions& options) {
-  if (operand.node()->is_plain() && !Trace::current())
+  if (is_viewed(operand))
     if (std::optional<Array> view = view_at(operand, subscripts)) return *std::move(view);
   if (std::any_of(subscripts.begin(), subscripts.end(), is_scalar_mask)) {
     Subscripts lifted = subscripts;
@@ -298,8 +304,7 @@ Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOpti
     return getitem(operand, lifted, options);
   }
   const Plan plan = make_plan(operand, subscripts, outside_of(options));
-  if (!plan.has_arrays && operand.node()->is_plain() && !Trace::current())
-    return view_of(operand, plan);
+  if (!plan.has_arrays && is_viewed(operand)) return view_of(operand, plan);
   const Array cut = cut_ranges(operand, plan);
   if (!plan.has_arrays) return lax::reshape(cut, result_shape(plan, nullptr, cut));
   const IndexArrays rows = make_index_arrays(cut, plan);

@@ -4,8 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/random/functions.h"
 
+#include <plait/base/stored.h>
 #include <plait/control/primitives.h>
+#include <plait/trace/concrete.h>
 
+#include "functions/known_numbers.h"
 #include "functions/one_program.h"
 
 #include <cmath>
@@ -14,10 +17,13 @@ namespace plait {
 using namespace functions;  // NOLINT
 
 void functions::require_key(std::string_view function, const Array& key) {
+  if (key.ndim() == 0 && key.dtype() == DType::key) return;
   if (key.ndim() == 1 && key.dtype() == DType::uint32 && key.shape(0) == Dim(2)) return;
+  const bool are_several = key.ndim() == (key.dtype() == DType::key ? 1 : 2);
   throw ShapeError(
-      std::string(function) + ": a key is uint32[2], and this is " + key.aval().to_string(),
-      key.ndim() == 2 ? "use vmap over an array of keys" : "make one with random.key(seed)");
+      std::string(function) + ": a key is key<fry>[], or its words, u32[2], and this is " +
+          key.aval().to_string(),
+      are_several ? "use vmap over an array of keys" : "make one with random.key(seed)");
 }
 
 DType functions::float_dtype(std::string_view function, std::optional<DType> dtype) {
@@ -101,7 +107,7 @@ Array unit_uniform(const Array& key, const Shape& shape, DType dtype) {
 
 // --- Keys ----------------------------------------------------------------------------------------
 
-Array random::key(Operand seed) {
+Array random::PRNGKey(Operand seed) {
   if (!is_integer(seed.dtype()) || seed.ndim() != 0)
     throw DtypeError("key: a seed is an integer, and this is " + seed.aval().to_string(),
                      "give an integer");
@@ -125,9 +131,32 @@ Array random::key(Operand seed) {
   }
   return lax::concatenate({lax::reshape(high, {1}), lax::reshape(low, {1})}, 0);
 }
-Array random::PRNGKey(Operand seed) { return key(seed); }
-Array random::key_data(Operand keys) { return keys; }
-Array random::wrap_key_data(Operand key_bits_array) { return key_bits_array; }
+Array random::key(Operand seed) { return wrap_key_data(PRNGKey(seed)); }
+
+// Known keys and their words are the same memory; else the program says how its bits are read.
+Array random::key_data(Operand keys) {
+  if (keys.dtype() == DType::uint32) return keys;
+  if (keys.dtype() != DType::key)
+    throw DtypeError("key_data: " + keys.aval().to_string() + " is no array of keys",
+                     "give keys, as random.key makes them");
+  if (keys.is_concrete()) return Array(words_of_keys(keys.buffer()));
+  const Array words = bind(bitcast_p, {keys}, {{"dtype", carrier_of(DType::key)}});
+  return lax::bitcast_convert_type(words, DType::uint32);
+}
+Array random::wrap_key_data(Operand key_bits_array) {
+  const Aval& aval = key_bits_array.aval();
+  if (aval.dtype == DType::key) return key_bits_array;
+  if (aval.dtype != DType::uint32 || aval.rank() == 0 || !(aval.shape[aval.rank() - 1] == Dim(2)))
+    throw ShapeError(
+        "wrap_key_data: words of keys are u32[..., 2], and these are " + aval.to_string(),
+        "give what random.key_data gives");
+  Shape shape(aval.shape.begin(), aval.shape.end() - 1);
+  if (key_bits_array.is_concrete())
+    if (std::optional<Buffer> keys = keys_of_words(key_bits_array.buffer()))
+      return make_concrete({std::move(shape), DType::key}, *std::move(keys));
+  const Array words = lax::bitcast_convert_type(key_bits_array, carrier_of(DType::key));
+  return bind(bitcast_p, {words}, {{"dtype", DType::key}});
+}
 Array random::clone(Operand key) { return key; }
 
 Array random::split(Operand key, const Shape& num) {
@@ -196,6 +225,19 @@ Array random::randint(Operand key, const Shape& shape, Operand minval, Operand m
   struct End {
     Array value, is_above;
   };
+  // A number of Python that 32 bits do not hold was meant for a wider dtype.
+  const auto require_fits = [&](const char* name, const Array& end) {
+    if (!end.aval().weak || size_of(to) > 4) return;
+    if (any_known<std::int64_t>(end, [](std::int64_t number) {
+          return number < std::numeric_limits<std::int32_t>::min() || number > std::int64_t(1)
+                                                                                   << 32;
+        }))
+      throw ValueError(
+          std::string("randint: ") + name + " does not fit " + std::string(name_of(to)),
+          "ask for a wider dtype, as in dtype='int64'");
+  };
+  require_fits("minval", minval);
+  require_fits("maxval", maxval);
   auto clipped = [&](const Array& end) -> End {
     if (end.dtype() == to && !is_narrow) return {end, Array(false)};
     const Array whole = lax::convert_element_type(end, DType::int64);
@@ -358,6 +400,8 @@ Array random::choice(Operand key, const Population& population, const Shape& sha
       throw ShapeError("choice: probabilities of shape (" + weights.shape().to_string() + ") for " +
                            count.to_string() + " elements",
                        "give one for each element");
+    if (any_known<double>(weights, [](double weight) { return !(weight >= 0); }))
+      throw ValueError("choice: a probability is negative or NaN", "give positive ones");
     if (replace) {
       const Array sums = lax::cumsum(weights, 0);
       const Array total = lax::index_in_dim(sums, -1, 0, false);
@@ -394,12 +438,18 @@ Array random::categorical(Operand key, Operand logits, int axis,
 namespace {
 
 [[maybe_unused]] const FunctionInfo* const sampling_functions[] = {
-    function("random", "key(seed)", "A key, uint32[2], from an integer.", &random::key),
-    function("random", "PRNGKey(seed)", "The same as key.", &random::PRNGKey),
-    function("random", "key_data(keys)", "The words of keys, which are the keys themselves.",
+    function("random", "key(seed)",
+             "A key from an integer: an array of rank 0 of dtype key<fry>, which is no number.",
+             &random::key),
+    function("random", "PRNGKey(seed)",
+             "A key from an integer as its words, uint32[2], which random functions take too.",
+             &random::PRNGKey),
+    function("random", "key_data(keys)",
+             "The words of keys, uint32 along a new last axis of 2; words are given back.",
              &random::key_data),
     function("random", "wrap_key_data(key_bits_array)",
-             "Keys from their words, which are the keys themselves.", &random::wrap_key_data),
+             "Keys from their words, uint32[..., 2]: the keys of which key_data gives these.",
+             &random::wrap_key_data),
     function("random", "clone(key)",
              "The key itself: a name for using it a second time on purpose.", &random::clone),
     function("random", "split(key, num=2)", "New keys, so many or of this shape, uint32[num, 2].",
@@ -413,10 +463,11 @@ namespace {
              "Numbers evenly distributed in [minval, maxval): a random mantissa. The ends "
              "broadcast to shape.",
              &random::uniform),
-    function("random", "randint(key, shape, minval, maxval, dtype=None)",
-             "Integers evenly distributed in [minval, maxval), by the remainder of twice the bits; "
-             "minval where that is empty.",
-             &random::randint),
+    function(
+        "random", "randint(key, shape, minval, maxval, dtype=None)",
+        "Integers evenly distributed in [minval, maxval), by the remainder of twice the bits; "
+        "minval where that is empty. ValueError for Python's numbers that do not fit the dtype.",
+        &random::randint),
     function("random", "bernoulli(key, p=0.5, shape=None)",
              "Bools that are true with probability p, of the shape of p unless given.",
              &random::bernoulli),

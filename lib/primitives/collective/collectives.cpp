@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/collectives.h>
 #include <plait/primitives/families.h>
+#include <plait/primitives/mesh.h>
 #include <plait/primitives/narrow.h>
 #include <plait/rules/autocast.h>
 #include <plait/rules/collect.h>
@@ -12,6 +13,7 @@
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 #include <plait/trace/named_axes.h>
+#include <plait/trace/varying.h>
 
 #include <algorithm>
 #include <numeric>
@@ -136,6 +138,11 @@ namespace {
 
 int axis_param(const Params& params, const char* name) { return int(params.integer(name)); }
 
+// An axis of the mesh that shard_map is over, or none.
+const std::optional<MeshAxis>& of_mesh(std::string_view function, const std::string& axis) {
+  return named_axis(function, axis).of_mesh;
+}
+
 Array gathered(const Array& x, const std::string& axis, Dim size, int at) {
   return bind(all_gather_p, {x}, {{"axis", axis}, {"size", size}, {"at", Dim(at)}});
 }
@@ -158,6 +165,7 @@ static const auto all_gather_def =
     define(all_gather_p, "The arrays of all examples of a named axis, along a new axis.")
         .family(over_named_axis())
         .operands(1)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           aval.shape.insert(axis_param(params, "at"), params.get<Dim>("size"));
@@ -190,6 +198,7 @@ static const auto all_to_all_def =
            "new axis.")
         .family(over_named_axis())
         .operands(1)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const int split = axis_param(params, "split");
@@ -260,6 +269,7 @@ static const auto ppermute_def =
            "is none.")
         .family(over_named_axis())
         .operands(1)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           return std::vector<Aval>{inputs[0]};
         })
@@ -294,8 +304,20 @@ static const auto axis_index_def =
 namespace {
 
 Array reduced(const char* function, const Primitive& by, const Array& x, const std::string& axis) {
-  size_of_axis(function, axis);
+  if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
+    return mesh::reduce(x, by == psum_p ? "sum" : by == pmax_p ? "max" : "min", *mesh);
   return bind(by, {x}, {{"axis", axis}});
+}
+Array gathered_over(const char* function, const Array& x, const std::string& axis, int at) {
+  if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
+    return mesh::all_gather(x, *mesh, at);
+  return gathered(x, axis, size_of_axis(function, axis), at);
+}
+Array exchanged_over(const char* function, const Array& x, const std::string& axis, int split,
+                     int concat) {
+  if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
+    return mesh::all_to_all(x, *mesh, split, concat);
+  return exchanged(x, axis, size_of_axis(function, axis), split, concat);
 }
 
 // The axis with n slices for each of the examples as two: examples first.
@@ -345,9 +367,8 @@ Array lax::pmean(Operand x, const std::string& axis_name) {
 }
 
 Array lax::all_gather(Operand x, const std::string& axis_name, int axis, bool tiled) {
-  const Dim size = size_of_axis("all_gather", axis_name);
   const int at = normalize_axis(axis, tiled ? x.ndim() : x.ndim() + 1, "all_gather");
-  const Array all = gathered(x, axis_name, size, at);
+  const Array all = gathered_over("all_gather", x, axis_name, at);
   return tiled ? joined(all, at) : all;
 }
 
@@ -357,7 +378,8 @@ Array lax::psum_scatter(Operand x, const std::string& axis_name, int scatter_dim
   const int axis = normalize_axis(scatter_dimension, x.ndim(), "psum_scatter");
   const Array parts = tiled ? with_split_axis("psum_scatter", x, axis, size) : Array(x);
   require_slices(parts.shape(), axis, size);
-  return lax::reduce_sum(exchanged(parts, axis_name, size, axis, 0), std::vector<int>{0});
+  return lax::reduce_sum(exchanged_over("psum_scatter", parts, axis_name, axis, 0),
+                         std::vector<int>{0});
 }
 
 Array lax::all_to_all(Operand x, const std::string& axis_name, int split_axis, int concat_axis,
@@ -367,11 +389,11 @@ Array lax::all_to_all(Operand x, const std::string& axis_name, int split_axis, i
             concat = normalize_axis(concat_axis, x.ndim(), "all_to_all");
   if (!tiled) {
     require_slices(x.shape(), split, size);
-    return exchanged(x, axis_name, size, split, concat);
+    return exchanged_over("all_to_all", x, axis_name, split, concat);
   }
   // The split axis goes from the parts: the axis that they are joined along is where it was.
   const Array parts = with_split_axis("all_to_all", x, split, size);
-  return joined(exchanged(parts, axis_name, size, split, concat), concat);
+  return joined(exchanged_over("all_to_all", parts, axis_name, split, concat), concat);
 }
 
 Array lax::ppermute(Operand x, const std::string& axis_name, const Permutation& perm) {
@@ -399,6 +421,8 @@ Array lax::ppermute(Operand x, const std::string& axis_name, const Permutation& 
                            std::string(places == &sources ? "sources" : "destinations"),
                        "send one array from each example, and one to each");
   }
+  if (const std::optional<MeshAxis>& mesh = of_mesh("ppermute", axis_name))
+    return mesh::ppermute(x, *mesh, from, to);
   return bind(ppermute_p, {x}, {{"axis", axis_name}, {"size", size}, {"from", from}, {"to", to}});
 }
 
@@ -412,8 +436,14 @@ Array lax::pswapaxes(Operand x, const std::string& axis_name, int axis) {
 }
 
 Array lax::axis_index(const std::string& axis_name) {
-  size_of_axis("axis_index", axis_name);
+  if (const std::optional<MeshAxis>& mesh = of_mesh("axis_index", axis_name))
+    return mesh::axis_index(*mesh);
   return bind(axis_index_p, {}, {{"axis", axis_name}});
+}
+Array lax::pvary(Operand x, const std::string& axis_name) {
+  const std::optional<MeshAxis>& mesh = of_mesh("pvary", axis_name);
+  if (!mesh || x.aval().varying.includes(MeshAxes(*mesh))) return x;
+  return make_varying(x, MeshAxes(*mesh));
 }
 Dim lax::axis_size(const std::string& axis_name) { return size_of_axis("axis_size", axis_name); }
 

@@ -37,7 +37,12 @@ bool less_or_equal(std::complex<T> x, std::complex<T> y) {
   return less(x, y) || x == y;
 }
 
+constexpr DTypes with_equal_bits = {1u << int(DType::key) | 1u << int(DType::int4) |
+                                    1u << int(DType::uint4)};
+
 Array compare(const char* direction, const Array& x, const Array& y) {
+  const std::string_view name = direction;
+  if (x.dtype() == DType::key && name != "eq" && name != "ne") throw_stored(x.dtype());
   return bind(cmp_p, {x, y}, {{"direction", std::string(direction)}});
 }
 
@@ -47,7 +52,8 @@ constinit const Primitive cmp_p{"cmp"};
 static const auto cmp_def =
     define(cmp_p,
            "Compares: direction eq, ne, lt, le, gt or ge. NaN compares unequal to everything.")
-        .family(elementwise(all_dtypes, 2, ResultType::truth))
+        .family(elementwise(all_dtypes | with_equal_bits, 2, ResultType::truth))
+        .takes_stored()
         .rule<Commute>([](const Params& params) {
           const std::string& direction = params.text("direction");
           return direction == "eq" || direction == "ne";
@@ -141,7 +147,8 @@ constinit const Primitive select_p{"select"};
 static const auto select_def =
     define(select_p,
            "Elements of the second operand where the first, bool, is true, of the third elsewhere.")
-        .family(elementwise(all_dtypes, 3))
+        .family(elementwise(all_dtypes | stored_dtypes, 3))
+        .takes_stored()
         .rule<Motion>(Motion::cheap)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_dtype("select: the predicate", inputs[0], boolean);

@@ -254,6 +254,7 @@ static const auto dynamic_slice_def =
            "axis, say; starts are "
            "clamped, so that the window lies inside.")
         .operands_at_least(1)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const Shape& window = params.get<Shape>("slice_sizes");
@@ -324,6 +325,7 @@ static const auto dynamic_update_slice_def =
            "others, one scalar "
            "for each axis, say; starts are clamped, so that the window lies inside.")
         .operands_at_least(2)
+        .takes_stored()
         .overwrites(0)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           Aval aval = inputs[0];

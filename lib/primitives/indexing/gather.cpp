@@ -352,6 +352,7 @@ constinit const Primitive gather_p{"gather"};
 static const auto gather_def =
     define(gather_p, "Windows of the operand that start where rows of the second operand say.")
         .operands(2)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const Shape& window = params.get<Shape>("slice_sizes");
           const lax::IndexDimensions dimensions = dimensions_of(params);

@@ -556,13 +556,16 @@ static const auto scatter_def =
            "taken, in windows that start where "
            "rows of the second say.")
         .operands(3)
+        .takes_stored()
         .overwrites(0)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const Aval &indices = inputs[1], &updates = inputs[2];
           const lax::IndexDimensions dimensions = dimensions_of(params);
           require_same_dtype("scatter", aval, updates, "the updates have");
-          if (const Kind kind = scatter_kind_of(params); kind == Kind::min || kind == Kind::max)
+          const Kind kind = scatter_kind_of(params);
+          if (kind != Kind::set && is_stored(aval.dtype)) throw_stored(aval.dtype);
+          if (kind == Kind::min || kind == Kind::max)
             require_dtype("scatter of kind " + params.text("kind"), aval, real_numbers | boolean);
           const int rank = indices.rank() - 1 + aval.rank() - dimensions.batch_dims -
                            int(dimensions.collapse.size());

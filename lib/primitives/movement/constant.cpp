@@ -96,6 +96,8 @@ const auto constant_def =
         });
 
 Array constant_of(const Aval& aval, const Buffer& elements) {
+  if (is_stored(aval.dtype))
+    return bind(bitcast_p, {constant_of(in_memory(aval), elements)}, {{"dtype", aval.dtype}});
   const Buffer dense = elements.dense();
   const std::int64_t size = num_elements(dense.shape()), bytes = size_of(aval.dtype);
   if (size > max_constant)

@@ -21,7 +21,7 @@ Family pass_through() {
   return {
       "pass_through", [](Definition& definition) {
         const Primitive& primitive = definition.primitive();
-        definition
+        definition.takes_stored()
             .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
               return std::vector<Aval>(inputs.begin(), inputs.end());
             })

@@ -15,6 +15,7 @@
 #include <plait/rules/speculate.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/multiples.h>
+#include <plait/trace/varying.h>
 
 #include "primitives/cost.h"
 #include "primitives/indexing/indexing.h"
@@ -211,6 +212,7 @@ static const auto reshape_def =
 // A known dense array under another shape; nullopt where bind must handle it.
 static Array view_as(const Array& operand, const Shape& shape) {
   if (!operand.is_valid() || !operand.node()->is_plain() || Trace::current()) return {};
+  if (!operand.aval().varying.empty()) return {};
   const Buffer& buffer = static_cast<const ConcreteNode*>(operand.node())->buffer;
   std::int64_t count = 1;
   for (Dim size : shape) {
@@ -220,7 +222,7 @@ static Array view_as(const Array& operand, const Shape& shape) {
   }
   if (count != buffer.placed().size() || !buffer.placed().is_dense()) return {};
   const Sizes64 sizes = shape.to_sizes();
-  return make_concrete(Aval{shape, buffer.dtype(), operand.aval().weak},
+  return make_concrete(Aval{shape, operand.dtype(), operand.aval().weak},
                        buffer.view_as(sizes, dense_strides(sizes), 0));
 }
 
@@ -515,6 +517,11 @@ Array lax::full(const Shape& shape, double value, DType dtype) {
   return broadcast_to(Array::literal(value, dtype), shape);
 }
 Array lax::zeros_like(const Aval& aval) {
+  if (!aval.varying.empty()) {
+    Aval invariant = aval;
+    invariant.varying = {};
+    return make_varying(zeros_like(invariant), aval.varying);
+  }
   if (aval.stack > 0)
     return bind(empty_stack_p, {},
                 {{"shape", aval.shape}, {"dtype", aval.dtype}, {"depth", Dim(aval.stack)}});

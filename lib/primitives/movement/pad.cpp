@@ -213,6 +213,7 @@ static const auto pad_def =
            "between (interior) its "
            "elements along every axis; negative low and high take elements away.")
         .operands(2)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           require_same_dtype("pad", aval, inputs[1], "the padding value has");

@@ -295,6 +295,7 @@ Arrays mask_concatenate(std::span<const Masked> inputs, std::span<const Aval> ou
 constinit const Primitive concatenate_p{"concatenate"};
 static const auto concatenate_def =
     define(concatenate_p, "The operands one after another along an axis.")
+        .takes_stored()
         .rule<Abstract>(concatenate_aval)
         .rule<Identity>(
             [](std::span<const Aval> inputs, const Params&) { return inputs.size() == 1; })
@@ -391,6 +392,7 @@ constinit const Primitive split_p{"split"};
 static const auto split_def =
     define(split_p, "Consecutive pieces of the given sizes along an axis.")
         .operands(1)
+        .takes_stored()
         .rule<Abstract>(split_aval)
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
           const int axis = axis_of(params);

@@ -1,5 +1,6 @@
 // Random bits by threefry, bit-exact with JAX: the bits of an element depend on the key and on the
-// element's row-major index alone. A key is uint32[2]; arrays of keys have leading dimensions.
+// element's row-major index alone. A key is an element of dtype key, or its two words, uint32[2],
+// where an array of keys has leading dimensions.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 #include <plait/base/threefry.h>
@@ -24,15 +25,25 @@ namespace {
 using Values = Sample::Input::Values;
 
 void require_keys(std::string_view name, const Aval& key) {
+  if (key.dtype == DType::key || key.dtype == carrier_of(DType::key)) return;
   if (key.dtype != DType::uint32)
     throw DtypeError(std::string(name) + ": a key of dtype " + std::string(name_of(key.dtype)),
-                     "give a key of dtype uint32, as random.key makes it");
+                     "give a key, as random.key makes it");
   if (key.rank() == 0 || !(key.shape[key.rank() - 1] == Dim(2)))
     throw ShapeError(std::string(name) + ": a key of shape (" + key.shape.to_string() + ")",
                      "give a key of shape (2), or an array of keys of shape (..., 2)");
 }
 
-Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end() - 1); }
+// Axes behind those of an array of keys: one of words, or none.
+int axes_of_key(const Aval& keys) { return keys.dtype == DType::uint32 ? 1 : 0; }
+Shape shape_of_keys(const Aval& keys) {
+  return Shape(keys.shape.begin(), keys.shape.end() - axes_of_key(keys));
+}
+// An array of keys of this shape, each like those.
+Aval keys_like(const Aval& keys, Shape shape) {
+  if (axes_of_key(keys) > 0) shape.push_back(2);
+  return {std::move(shape), keys.dtype};
+}
 
 ThreefryKey key_at(const Buffer& keys, std::int64_t index) {
   const auto* words = static_cast<const std::uint32_t*>(keys.data()) + 2 * index;
@@ -60,7 +71,8 @@ void bits_eval(std::span<const View> inputs, std::span<const View> outputs, cons
   const std::int64_t total = num_elements(out.shape);
   if (total == 0) return;
   const Buffer keys = Buffer::copy_of(inputs[0]);
-  const std::int64_t each = total / (num_elements(inputs[0].shape) / 2);
+  const std::int64_t each = total * std::int64_t(sizeof(ThreefryKey)) /
+                            (num_elements(keys.shape()) * size_of(keys.dtype()));
   visit_dtype(out.dtype, [&](auto element) {
     using T = decltype(element);
     if constexpr (unsigned_integers.has(dtype_of<T>()))
@@ -96,6 +108,26 @@ std::array<loops::Value, 2> emit_split(loops::Writer& w, loops::Value words, Sou
   return {emit_cast(w, high, DType::uint32), emit_cast(w, words, DType::uint32)};
 }
 
+// Both words of the key at a place of an array of keys.
+std::array<loops::Value, 2> emit_key(loops::Writer& w, const loops::Tensor& keys,
+                                     loops::Indices at) {
+  if (axes_of_key(keys.aval) == 0) {
+    const auto [high, low] = emit_split(w, w.element(keys, at), {});
+    return {low, high};
+  }
+  at.push_back({0});
+  const loops::Value first = w.element(keys, at);
+  at.back() = {1};
+  return {first, w.element(keys, at)};
+}
+// The same of a single key, whose elements are known.
+std::array<loops::Value, 2> emit_key(loops::Writer& w, const Aval& keys,
+                                     std::span<const loops::Value> elements, std::size_t number) {
+  if (axes_of_key(keys) > 0) return {elements[2 * number], elements[2 * number + 1]};
+  const auto [high, low] = emit_split(w, elements[number], {});
+  return {low, high};
+}
+
 // Lists are read by numbers that are known: what loops go over lies in memory, or is a formula.
 loops::Tensor in_loops(loops::Writer& w, const loops::Tensor& tensor) {
   return tensor.formula ? tensor : w.in_memory(tensor);
@@ -113,7 +145,7 @@ loops::Tensors emit_bits(loops::Writer& w, const Equation& equation,
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();  // that are counted
   const Shape& shape = equation.params.get<Shape>("shape");
   const DType dtype = bits_dtype(equation.params.integer("bit_width"));
-  Aval aval{without_last(inputs[0].aval.shape), dtype};
+  Aval aval{shape_of_keys(inputs[0].aval), dtype};
   const auto num_keys = std::size_t(aval.rank());  // axes
   for (Dim dim : shape) aval.shape.push_back(dim);
   if (aval.shape.num_elements().constant() > most) w.refuse("many random numbers");
@@ -125,11 +157,7 @@ loops::Tensors emit_bits(loops::Writer& w, const Equation& equation,
   for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
   formula.element = [=, &w, strides = dense_strides(shape.to_sizes()),
                      source = equation.source](std::span<const loops::Index> at) {
-    loops::Indices place(at.begin(), at.begin() + std::ptrdiff_t(num_keys));
-    place.push_back({0});
-    const loops::Value k0 = w.element(keys, place);
-    place.back() = {1};
-    const loops::Value k1 = w.element(keys, place);
+    const auto [k0, k1] = emit_key(w, keys, {at.begin(), at.begin() + std::ptrdiff_t(num_keys)});
     loops::Place number{0};
     for (std::size_t i = 0; i < strides.size(); ++i)
       loops::add_index(number, at[num_keys + i], strides[i]);
@@ -146,24 +174,31 @@ loops::Tensors emit_bits(loops::Writer& w, const Equation& equation,
 loops::Tensors emit_fold(loops::Writer& w, const Equation& equation,
                          std::span<const loops::Tensor> inputs) {
   const loops::Tensor &keys = inputs[0], &data = inputs[1];
-  const bool one_key = keys.aval.rank() == 1, one_datum = data.aval.rank() == 0;
-  Aval aval{one_key ? data.aval.shape : without_last(keys.aval.shape), DType::uint32};
-  const std::int64_t count = aval.shape.num_elements().constant();
-  aval.shape.push_back(2);
-  const auto folded = [&](loops::Value k0, loops::Value k1, loops::Value datum) {
-    return emit_split(w, emit_words(w, k0, k1, datum, equation.source), equation.source);
+  const Shape key_shape = shape_of_keys(keys.aval);
+  const bool one_key = key_shape.empty(), one_datum = data.aval.rank() == 0;
+  const Aval aval = keys_like(keys.aval, one_key ? data.aval.shape : key_shape);
+  const std::int64_t count = shape_of_keys(aval).num_elements().constant();
+  // The elements of the new key: its words, or both as one, the first one in the low half.
+  const auto folded = [&](std::array<loops::Value, 2> key, loops::Value datum) -> loops::Values {
+    const loops::Value words = emit_words(w, key[0], key[1], datum, equation.source);
+    const auto [first, second] = emit_split(w, words, equation.source);
+    if (axes_of_key(aval) > 0) return {first, second};
+    const loops::Value half = w.literal(Literal{DType::uint64, false, 32, 0, 0});
+    const loops::Value high =
+        w.compute(shift_p, {{"kind", std::string("left")}},
+                  {emit_cast(w, second, DType::uint64), half}, equation.source);
+    return {w.compute(or_p, {}, {high, emit_cast(w, first, DType::uint64)}, equation.source)};
   };
   if (2 * count <= loops::few) {
     const loops::Values words = w.elements_of(keys), numbers = w.elements_of(data);
     loops::Tensor result{aval};
-    for (std::size_t i = 0; i < std::size_t(count); ++i) {
-      const std::size_t key = one_key ? 0 : 2 * i;
-      for (loops::Value word : folded(words[key], words[key + 1], numbers[one_datum ? 0 : i]))
+    for (std::size_t i = 0; i < std::size_t(count); ++i)
+      for (loops::Value word :
+           folded(emit_key(w, keys.aval, words, one_key ? 0 : i), numbers[one_datum ? 0 : i]))
         result.elements.push_back(word);
-    }
     return {result};
   }
-  const int last = aval.rank() - 2;  // axis of the keys
+  const int last = shape_of_keys(aval).rank() - 1;  // axis of the keys
   const loops::Tensor result = w.make(aval);
   const loops::Tensor list = one_key ? keys : merged_to(w, w.in_memory(keys), last),
                       numbers = one_datum ? data : merged_to(w, data, last);
@@ -173,15 +208,10 @@ loops::Tensors emit_fold(loops::Writer& w, const Equation& equation,
     loops::Indices at(std::size_t(last) + 1, loops::Index{0});
     at.back() = index;
     const loops::Value number = one_datum ? datum[0] : w.element(numbers, at);
-    const auto word = [&](std::int64_t which) {
-      loops::Indices place = at;
-      place.push_back({which});
-      return one_key ? key[std::size_t(which)] : w.element(list, place);
-    };
-    const loops::Value k0 = word(0), k1 = word(1);
+    const auto words = one_key ? emit_key(w, keys.aval, key, 0) : emit_key(w, list, at);
     loops::Place to = result.place;
-    loops::add_index(to, index, 2);
-    for (loops::Value value : folded(k0, k1, number)) {
+    loops::add_index(to, index, 1 + axes_of_key(aval));
+    for (loops::Value value : folded(words, number)) {
       w.store(to, value);
       ++to.offset;
     }
@@ -231,9 +261,10 @@ static const auto random_bits_def =
            "counted row-major, is that of "
            "jax.random.bits. An array of keys gives such an array for each.")
         .operands(1)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_keys("random_bits", inputs[0]);
-          Aval aval{without_last(inputs[0].shape), bits_dtype(params.integer("bit_width"))};
+          Aval aval{shape_of_keys(inputs[0]), bits_dtype(params.integer("bit_width"))};
           for (Dim dim : params.get<Shape>("shape")) {
             require_less_equal(0, dim, [&] {
               return ShapeError("random_bits: the shape (" +
@@ -263,7 +294,7 @@ static const auto random_bits_def =
           // Elements are numbered by real sizes: as many as a row may have are generated, then
           // reshaped like the real row.
           const Shape& shape = params.get<Shape>("shape");
-          Aval flat{without_last(inputs[0].aval.shape), outputs[0].dtype};
+          Aval flat{shape_of_keys(inputs[0].aval), outputs[0].dtype};
           flat.shape.push_back(shape.num_elements());
           const Params row = params.with("shape", Shape{sizes.bound(shape.num_elements())});
           const Masked bits{Array(bind(random_bits_p, {inputs[0].padded}, row)), flat};
@@ -292,28 +323,30 @@ static const auto random_fold_def =
            "equal leading shapes, or there is "
            "one key or one datum.")
         .operands(2)
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_keys("random_fold", inputs[0]);
           const Aval& data = inputs[1];
           if (data.dtype != DType::uint32)
             throw DtypeError("random_fold: data of dtype " + std::string(name_of(data.dtype)),
                              "convert it to uint32 with astype");
-          const Shape keys = without_last(inputs[0].shape);
+          const Shape keys = shape_of_keys(inputs[0]);
           if (!keys.empty() && data.rank() > 0 && !(keys == data.shape))
             throw ShapeError("random_fold: keys of shape (" + keys.to_string() +
                                  ") and data of shape (" + data.shape.to_string() + ")",
                              "give equal shapes, one key, or one datum");
-          Aval aval{keys.empty() ? data.shape : keys, DType::uint32};
-          aval.shape.push_back(2);
-          return std::vector<Aval>{aval};
+          return std::vector<Aval>{keys_like(inputs[0], keys.empty() ? data.shape : keys)};
         })
         .rule<Emit>(emit_fold)
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
-          const std::int64_t count = num_elements(outputs[0].shape) / 2;
+          const std::int64_t bytes = num_elements(outputs[0].shape) * size_of(outputs[0].dtype),
+                             count = bytes / std::int64_t(sizeof(ThreefryKey));
           if (count == 0) return;
           const Buffer keys = Buffer::copy_of(inputs[0]), data = Buffer::copy_of(inputs[1]);
           const auto* words = static_cast<const std::uint32_t*>(data.data());
-          const bool one_key = inputs[0].rank() == 1, one_datum = inputs[1].rank() == 0;
+          const bool has_words = inputs[0].dtype == DType::uint32;
+          const bool one_key = inputs[0].rank() == (has_words ? 1 : 0),
+                     one_datum = inputs[1].rank() == 0;
           auto* out = outputs[0].as<std::uint32_t>();
           parallel_for(count, 4096, [&](std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; ++i) {
@@ -332,16 +365,15 @@ static const auto random_fold_def =
         .rule<Jvp>(zero_derivative())
         .rule<Batch>([](Dim size, std::span<const Batched> inputs,
                         const Params&) -> std::vector<Batched> {
-          const int keys = example_aval(inputs[0]).rank() - 1,
-                    data = example_aval(inputs[1]).rank();
+          const Aval example = example_aval(inputs[0]);
+          const int keys = shape_of_keys(example).rank(), data = example_aval(inputs[1]).rank();
           Array key = inputs[0].dim ? batch_to_front(inputs[0], size) : inputs[0].array;
           Array datum = inputs[1].dim ? batch_to_front(inputs[1], size) : inputs[1].array;
           // A single unbatched key or datum is broadcast as it is; the others are expanded to the
           // shape of the result.
           const bool one_key = !inputs[0].dim && keys == 0, one_datum = !inputs[1].dim && data == 0;
           Shape shape{size};
-          for (Dim dim : keys == 0 ? example_aval(inputs[1]).shape
-                                   : without_last(example_aval(inputs[0]).shape))
+          for (Dim dim : keys == 0 ? example_aval(inputs[1]).shape : shape_of_keys(example))
             shape.push_back(dim);
           auto grown = [&](const Array& array, bool batched, const Shape& to, int trailing) {
             std::vector<int> dims;
@@ -352,8 +384,9 @@ static const auto random_fold_def =
             return lax::broadcast_in_dim(array, to, dims);
           };
           if (!one_datum) datum = grown(datum, inputs[1].dim.has_value(), shape, 0);
-          shape.push_back(2);
-          if (!one_key) key = grown(key, inputs[0].dim.has_value(), shape, 1);
+          if (!one_key)
+            key = grown(key, inputs[0].dim.has_value(), keys_like(example, shape).shape,
+                        axes_of_key(example));
           return {{Array(bind(random_fold_p, {key, datum})), 0}};
         })
         .rule<Mask>(
@@ -374,9 +407,9 @@ Array lax::random_fold(Operand key, Operand data) { return bind(random_fold_p, {
 Array lax::random_split(Operand key, const Shape& shape) {
   require_keys("random_split", key.aval());
   const Array children = lax::reshape(lax::iota(DType::uint32, {shape.num_elements()}, 0), shape);
-  const int leading = key.ndim() - 1;
+  Shape all = shape_of_keys(key.aval());
+  const int leading = all.rank();
   if (leading == 0) return random_fold(key, children);
-  Shape all = without_last(key.shape());
   std::vector<int> key_dims, child_dims;
   for (int i = 0; i < leading; ++i) key_dims.push_back(i);
   for (Dim dim : shape) {
@@ -384,9 +417,8 @@ Array lax::random_split(Operand key, const Shape& shape) {
     all.push_back(dim);
   }
   const Array data = lax::broadcast_in_dim(children, all, child_dims);
-  key_dims.push_back(all.rank());
-  all.push_back(2);
-  return random_fold(lax::broadcast_in_dim(key, all, key_dims), data);
+  if (axes_of_key(key.aval()) > 0) key_dims.push_back(all.rank());
+  return random_fold(lax::broadcast_in_dim(key, keys_like(key.aval(), all).shape, key_dims), data);
 }
 
 }  // namespace plait

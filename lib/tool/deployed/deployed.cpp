@@ -113,7 +113,7 @@ const Program& program_of(const void* bundle, std::size_t size) {
 
 View dense_view(const Aval& aval) {
   const Sizes64 shape = aval.shape.to_sizes();
-  return {nullptr, aval.dtype, shape, dense_strides(shape)};
+  return {nullptr, carrier_of(aval.dtype), shape, dense_strides(shape)};
 }
 
 // An entry at some sizes, ready to run for one thread at a time.

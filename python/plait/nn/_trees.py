@@ -9,6 +9,7 @@ import numpy as np
 
 from plait import _plait, tree
 from plait._functions import file_path, refuse
+from plait._key_dtype import KeyDType
 from plait.nn._module import _text as type_text
 
 
@@ -85,12 +86,22 @@ def combine(*trees):
     )
 
 
+_words, _keys = (_plait.catalogue("random")[name] for name in ("key_data", "wrap_key_data"))
+
+
+def _is_key(leaf):
+    return isinstance(getattr(leaf, "dtype", None), KeyDType)
+
+
 def save_weights(path, pytree):
     """Writes the arrays of a tree to a NumPy archive (.npz), by their paths: ".layers[0].weight".
 
     plait.save writes programs; this writes what training continues from: model, optimiser state, key.
     """
-    arrays = {tree.keystr(keys): np.asarray(leaf) for keys, leaf in tree.leaves_with_path(pytree)}
+    arrays = {
+        tree.keystr(keys): np.asarray(_words(leaf) if _is_key(leaf) else leaf)
+        for keys, leaf in tree.leaves_with_path(pytree)
+    }
     with open(file_path("save_weights", path), "wb") as file:
         np.savez(file, **{name or "array": array for name, array in arrays.items()})
 
@@ -115,6 +126,9 @@ def load_weights(path, like):
             array = file[name]
             if not hasattr(leaf, "dtype"):
                 refuse("load_weights", name, leaf, "give a tree of arrays, or of their types")
+            if _is_key(leaf) and array.shape == (*leaf.shape, 2) and array.dtype == np.uint32:
+                leaves.append(_keys(array))
+                continue
             if array.dtype.kind == "V":  # NumPy's files have no names for ml_dtypes
                 array = array.view(leaf.dtype)
             if array.shape != tuple(leaf.shape) or array.dtype != leaf.dtype:

@@ -12,6 +12,7 @@ SPDX-License-Identifier: Apache-2.0
 import numpy as _np
 
 from plait import _names, _plait, _scalars
+from plait._key_dtype import KeyDType as _KeyDType
 from plait._plait import Array as ndarray
 from plait._plait import catalogue as _catalogue
 from plait._plait import from_dlpack
@@ -171,8 +172,9 @@ def finfo(dtype):
 
 
 def iinfo(int_type):
-    """Limits of an integer dtype, or of an array's: NumPy's iinfo. ValueError for other dtypes."""
-    return _np.iinfo(_plait.as_dtype(_dtype_in(int_type)))
+    """Limits of an integer dtype, or of an array's: NumPy's iinfo, ml_dtypes' for int4. ValueError for other dtypes."""
+    dtype = _plait.as_dtype(_dtype_in(int_type))
+    return _info.source_of(dtype).iinfo(dtype)
 
 
 def __array_namespace_info__():
@@ -184,17 +186,24 @@ __array_api_version__ = "2025.12"
 
 
 def issubdtype(arg1, arg2):
-    """Whether one dtype lies below another in NumPy's tree; bfloat16 is a floating dtype."""
-    if getattr(arg1, "name", getattr(arg1, "__name__", arg1)) == "bfloat16":
-        return arg2 in (_np.floating, _np.inexact, _np.number, _np.generic) or arg2 is arg1
+    """Whether one dtype lies below another in NumPy's tree, in which the dtypes of ml_dtypes are numbers and that of
+    random keys is below plait.dtypes.prng_key.
+    """
+    name = getattr(arg1, "name", getattr(arg1, "__name__", arg1))
+    if isinstance(arg1, _KeyDType):
+        return arg2 is arg1 or (isinstance(arg2, type) and issubclass(arg1.type, arg2))
+    if isinstance(arg2, _KeyDType):
+        return False
+    if name in _scalars.ON_DEMAND:
+        return arg2 is arg1 or arg2 in _scalars.ON_DEMAND[name].__mro__[:-1]
     return _np.issubdtype(arg1, arg2)
 
 
-_missing = _names.missing(__name__, globals(), ["bfloat16"])
+_missing = _names.missing(__name__, globals(), list(_scalars.ON_DEMAND))
 
 
 def __getattr__(name):
-    return _scalars.bfloat16() if name == "bfloat16" else _missing(name)
+    return _scalars.on_demand(name) if name in _scalars.ON_DEMAND else _missing(name)
 
 
 # Functions of one or more arrays that are methods of Array too.

@@ -7,7 +7,7 @@ from typing import NamedTuple as _NamedTuple
 
 import numpy as _np
 
-from plait import _plait
+from plait import _plait, _scalars
 from plait._plait import Array as _Array
 
 _KINDS = {
@@ -54,16 +54,20 @@ class Info:
         return {name: _np.dtype(name) for each in kinds for name in _KINDS[each]}
 
 
+def source_of(dtype):
+    """The module that knows a dtype's limits: NumPy, or ml_dtypes."""
+    if dtype.name not in _scalars.ON_DEMAND:
+        return _np
+    import ml_dtypes
+
+    return ml_dtypes
+
+
 class FloatInfo:
     """Limits of a floating dtype: bits, eps, max, min, smallest_normal, dtype, and what else NumPy's finfo has."""
 
     def __init__(self, dtype):
-        finfo = _np.finfo
-        if dtype.name == "bfloat16":
-            import ml_dtypes
-
-            finfo = ml_dtypes.finfo
-        self._info = finfo(dtype)
+        self._info = source_of(dtype).finfo(dtype)
 
     def __getattr__(self, name):
         if name.startswith("__"):

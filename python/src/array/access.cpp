@@ -4,7 +4,9 @@
 #include "array.h"
 #include "convert/lists.h"
 
+#include <plait/base/stored.h>
 #include <plait/primitives/primitives.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/devices.h>
 #include <plait/trace/donated.h>
 #include <plait/transforms/tape.h>
@@ -82,6 +84,8 @@ std::string traced_text(const Array& array) {
 }
 
 std::string values_text(const Array& array, const char* before, const char* separator) {
+  if (array.dtype() == DType::key)
+    return "keys of words " + values_text(Array(array.numbers()), before, separator);
   const py::module_ numpy = py::module_::import("numpy");
   return py::str(numpy.attr("array2string")(to_numpy(array), py::arg("separator") = separator,
                                             py::arg("prefix") = before));
@@ -300,7 +304,8 @@ PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
       const complex128 value = array.item<complex128>();
       return PyComplex_FromDoubles(value.real(), value.imag());
     }
-    if (is_inexact(array.dtype())) return PyFloat_FromDouble(array.item<double>());
+    if (is_inexact(array.dtype()) || is_float8(array.dtype()))
+      return PyFloat_FromDouble(array.item<double>());
     if (array.dtype() == DType::bool_) return PyBool_FromLong(array.item<bool>());
     if (array.dtype() == DType::uint64)
       return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
@@ -374,7 +379,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
     const py::bytes data(static_cast<const char*>(buffer.data()), buffer.bytes());
     py::tuple shape(buffer.shape().size());
     for (std::size_t i = 0; i < buffer.shape().size(); ++i) shape[i] = buffer.shape()[i];
-    return py::make_tuple(rebuild, py::make_tuple(data, std::string(name_of(buffer.dtype())), shape,
+    return py::make_tuple(rebuild, py::make_tuple(data, std::string(name_of(array.dtype())), shape,
                                                   array.aval().weak))
         .release()
         .ptr();
@@ -559,12 +564,14 @@ void add_access(py::module_& module) {
              [](py::bytes data, const std::string& dtype, py::tuple shape, bool weak) {
                Sizes64 sizes;
                for (py::handle dim : shape) sizes.push_back(dim.cast<std::int64_t>());
-               Buffer buffer = Buffer::empty(dtype_from_name(dtype).value(), sizes);
+               const DType type = dtype_from_name(dtype).value();
+               Buffer buffer = Buffer::empty(carrier_of(type), sizes);
                const std::string_view bytes = data;
                if (std::int64_t(bytes.size()) != buffer.bytes())
                  throw ValueError("a pickled array is damaged", "");
                std::copy(bytes.begin(), bytes.end(), static_cast<char*>(buffer.mutable_data()));
-               return to_python(Array(buffer, weak));
+               const Aval aval{Shape::of(sizes), type, weak};
+               return to_python(make_concrete(aval, std::move(buffer)));
              });
   module.def("node_of", [](py::object array) {
     return reinterpret_cast<std::uintptr_t>(array_of(array.ptr()).node());

@@ -8,6 +8,7 @@
 
 #include <plait/primitives/narrow.h>
 #include <plait/primitives/primitives.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/devices.h>
 
 #include <algorithm>
@@ -28,6 +29,9 @@ PyObject* dtype_objects[num_dtypes];
 py::object numpy() { return borrowed(numpy_module); }
 
 // --- NumPy arrays --------------------------------------------------------------------------------
+
+// NumPy has these by ml_dtypes alone, which few programs need, and keys not at all.
+bool is_made_on_demand(DType dtype) { return dtype == DType::bfloat16 || is_stored(dtype); }
 
 std::optional<DType> dtype_from_format(const char* format, Py_ssize_t size) {
   if (!format) return DType::uint8;
@@ -93,9 +97,13 @@ Array from_numpy(PyObject* object, const Role& role) {
     if (PyObject_GetBuffer(array.ptr(), &hold->buffer, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) {
       PyErr_Clear();
       const std::string name = py::str(array.attr("dtype").attr("name"));
-      if (name != "bfloat16") throw_no_array(object, role, ": its dtype is " + name);
-      reinterpreted = DType::bfloat16;
-      array = array.attr("view")("uint16");
+      reinterpreted = dtype_from_name(name);
+      if (!reinterpreted || !is_made_on_demand(*reinterpreted))
+        throw_no_array(object, role, ": its dtype is " + name);
+      const DType bits =
+          *reinterpreted == DType::bfloat16 ? DType::uint16 : carrier_of(*reinterpreted);
+      const bool is_integer = *reinterpreted == DType::int4 || *reinterpreted == DType::uint4;
+      array = array.attr(is_integer ? "astype" : "view")(std::string(name_of(bits)));
       continue;
     }
     hold->held = true;
@@ -111,7 +119,11 @@ Array from_numpy(PyObject* object, const Role& role) {
       continue;
     }
     if (reinterpreted) dtype = reinterpreted;
-    View view{buffer.buf, *dtype, {}, {}};
+    View view{buffer.buf, carrier_of(*dtype), {}, {}};
+    const auto made = [&](Buffer values) {
+      const Aval aval{Shape::of(values.shape()), *dtype};
+      return make_concrete(aval, std::move(values));
+    };
     bool aligned =
         reinterpret_cast<std::uintptr_t>(buffer.buf) % std::min<std::int64_t>(buffer.itemsize, 8) ==
         0;
@@ -128,16 +140,16 @@ Array from_numpy(PyObject* object, const Role& role) {
       const std::size_t bytes = buffer.len;
       void* const data = buffer.buf;
       std::shared_ptr<Hold> kept = std::move(hold);
-      return Array(Buffer(Storage::foreign(data, bytes,
-                                           [kept = std::move(kept)]() mutable {
-                                             if (!Py_IsInitialized()) return;
-                                             const PyGILState_STATE state = PyGILState_Ensure();
-                                             kept.reset();
-                                             PyGILState_Release(state);
-                                           }),
-                          view));
+      return made(Buffer(Storage::foreign(data, bytes,
+                                          [kept = std::move(kept)]() mutable {
+                                            if (!Py_IsInitialized()) return;
+                                            const PyGILState_STATE state = PyGILState_Ensure();
+                                            kept.reset();
+                                            PyGILState_Release(state);
+                                          }),
+                         view));
     }
-    return Array(Buffer::copy_of(view));
+    return made(Buffer::copy_of(view));
   }
   throw_no_array(object, role);
 }
@@ -248,7 +260,7 @@ Array listed(PyObject* list, const Role& role) {
     PyErr_Clear();
     throw ShapeError(
         role.prefix() + "a nested list does not have the shape of an array: " + text_of(list),
-        "make all rows equally long");
+        "make all rows equally long, and no more than 64 deep");
   }
   const py::object array = py::reinterpret_steal<py::object>(made);
   if (!contents.type) return Array(from_numpy(made, role).buffer(), true);  // empty
@@ -299,7 +311,8 @@ std::optional<Array> from_scalar(PyObject* object) {
     const unsigned long long bits = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
     if (overflow < 0 || PyErr_Occurred()) {
       PyErr_Clear();
-      throw ValueError("the integer " + text_of(object) + " does not fit 64 bits", "use a float");
+      throw ValueError("the integer " + text_of(object) + " does not fit 64 bits",
+                       "use a smaller integer, or a float");
     }
     return Array::literal(Literal{DType::uint64, true, std::int64_t(bits), 0, 0});
   }
@@ -310,10 +323,30 @@ std::optional<Array> from_scalar(PyObject* object) {
 
 }  // namespace
 
+namespace {
+
+// How to make numbers of it.
+const char* way_to_numbers(PyObject* object) {
+  if (is_numpy_array(object)) {
+    const std::string kind = py::str(borrowed(object).attr("dtype").attr("kind"));
+    if (kind == "M" || kind == "m") return "take its integers first, as in a.astype('int64')";
+    if (kind == "V") return "take a field of it, as in a['name']";
+    return "convert it first, as in a.astype('float64')";
+  }
+  if (PyObject_HasAttrString(object, "todense")) return "call its todense first";
+  if (PyIter_Check(object)) return "make a list of it first";
+  if (PyUnicode_Check(object) || PyType_Check(object)) return nullptr;
+  if (PyObject_HasAttrString(object, "__float__")) return "convert it with float first";
+  return nullptr;
+}
+
+}  // namespace
+
 void throw_no_array(PyObject* object, const Role& role, const std::string& why) {
+  const char* const way = way_to_numbers(object);
   throw DtypeError(role.prefix() + text_of(object) + " of type " + type_name_of(object) +
                        " is no array of numbers" + why,
-                   "pass an array, a number, or a nested list of numbers");
+                   way ? way : "pass an array, a number, or a nested list of numbers");
 }
 
 std::string Role::to_string() const {
@@ -417,8 +450,13 @@ py::object to_numpy(const Array& array) {
     throw ShapeError(
         "an array of " + std::to_string(buffer.shape().size()) + " axes for NumPy, which has 64",
         "reshape it first");
+  if (array.dtype() == DType::key)
+    throw DtypeError("keys of random numbers are no numbers for NumPy",
+                     "take their words with random.key_data");
   const py::object holder = to_python(Array(buffer));
-  return numpy().attr("ndarray")(shape, dtype_object(buffer.dtype()), holder);
+  const py::object made = numpy().attr("ndarray")(shape, dtype_object(buffer.dtype()), holder);
+  return is_stored(array.dtype()) ? py::object(made.attr("view")(dtype_object(array.dtype())))
+                                  : made;
 }
 
 // --- Dtypes --------------------------------------------------------------------------------------
@@ -426,9 +464,12 @@ py::object to_numpy(const Array& array) {
 py::object dtype_object(DType dtype) {
   PyObject*& cached = dtype_objects[int(dtype)];
   if (!cached) {
-    py::object made = dtype == DType::bfloat16
-                          ? numpy().attr("dtype")(py::module_::import("ml_dtypes").attr("bfloat16"))
-                          : numpy().attr("dtype")(std::string(name_of(dtype)));
+    const std::string name(name_of(dtype));
+    py::object made =
+        dtype == DType::key ? py::module_::import("plait._key_dtype").attr("KEY")
+        : is_made_on_demand(dtype)
+            ? numpy().attr("dtype")(py::module_::import("ml_dtypes").attr(name.c_str()))
+            : numpy().attr("dtype")(name);
     cached = made.release().ptr();
   }
   return borrowed(cached);
@@ -455,6 +496,7 @@ DType to_dtype(PyObject* object, const Role& role) {
     if (name == "bool_") name = "bool";
   }
   std::optional<DType> found = dtype_from_name(name);
+  if (std::string_view(Py_TYPE(object)->tp_name) == "KeyDType") found = DType::key;
   if (!found && object != Py_None) {
     if (PyObject* made = PyObject_CallMethod(numpy_module, "dtype", "(O)", object)) {
       const py::object dtype = py::reinterpret_steal<py::object>(made);
@@ -466,7 +508,8 @@ DType to_dtype(PyObject* object, const Role& role) {
   if (!found)
     throw DtypeError(role.prefix() + text_of(object) + " is no dtype that plait has",
                      "use bool, int8 ... int64, uint8 ... uint64, float16, bfloat16, float32, "
-                     "float64, complex64 or complex128");
+                     "float64, complex64 or complex128; or for storage int4, uint4, "
+                     "float8_e4m3fn, float8_e5m2");
   constexpr std::size_t most = 64;
   if (PyType_Check(object) && types.size() < most) {
     Py_INCREF(object);
@@ -484,16 +527,21 @@ void add_convert(py::module_& module) {
   dtype_type = py::object(numpy.attr("dtype")).release().ptr();
   float64_type = reinterpret_cast<PyTypeObject*>(py::object(numpy.attr("float64")).release().ptr());
   for (int i = 0; i < num_dtypes; ++i)
-    if (DType(i) != DType::bfloat16) dtype_object(DType(i));
-  // A number of Python as an inline scalar of this dtype, which wraps what does not fit it.
-  module.def("scalar", [](py::object number, py::object dtype, bool weak) {
-    const std::optional<Array> array = from_scalar(number.ptr());
-    if (!array)
-      throw DtypeError("scalar: " + text_of(number.ptr()) + " is no number of Python",
-                       "use asarray");
-    return to_python(
-        Array::literal(cast(array->as_literal().value(), to_dtype(dtype.ptr()), weak)));
-  });
+    if (!is_made_on_demand(DType(i))) dtype_object(DType(i));
+  // A number of Python as a scalar of this dtype, which wraps what does not fit it: inline in
+  // programs, or an array that they capture.
+  module.def(
+      "scalar",
+      [](py::object number, py::object dtype, bool weak, bool is_inline) {
+        const std::optional<Array> array = from_scalar(number.ptr());
+        if (!array)
+          throw DtypeError("scalar: " + text_of(number.ptr()) + " is no number of Python",
+                           "use asarray");
+        const Array made =
+            Array::literal(cast(array->as_literal().value(), to_dtype(dtype.ptr()), weak));
+        return to_python(is_inline ? made : make_concrete(made.aval(), made.buffer()));
+      },
+      py::arg("number"), py::arg("dtype"), py::arg("weak"), py::arg("is_inline") = true);
   module.def(
       "to_array",
       [](py::object object, const std::string& what) {

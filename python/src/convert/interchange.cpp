@@ -10,6 +10,7 @@
 
 #include <plait/base/driver.h>
 #include <plait/base/exchange.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/devices.h>
 #include <plait/transforms/jvp_interpreter.h>
 
@@ -75,7 +76,7 @@ DLDataType type_code(DType dtype) {
 
 std::optional<DType> dtype_of_code(DLDataType type) {
   if (type.lanes != 1) return std::nullopt;
-  for (int i = 0; i < num_dtypes; ++i) {
+  for (int i = 0; i < num_computing_dtypes; ++i) {
     const DLDataType here = type_code(DType(i));
     if (here.code == type.code && here.bits == type.bits) return DType(i);
   }
@@ -264,6 +265,15 @@ bool is_of_running_trace(const Array& array) {
 
 // The array that another library asks for. TracerError if it is traced, or if the library would
 // lose its derivative.
+void require_form(const Array& array) {
+  if (is_stored(array.dtype()))
+    throw BufferError("an array of dtype " + std::string(name_of(array.dtype())) +
+                          " has no form that other libraries read",
+                      array.dtype() == DType::key
+                          ? "take the words of keys with random.key_data"
+                          : "take numpy.asarray(x), or its bits with lax.bitcast_convert_type");
+}
+
 const Array& exported(PyObject* self) {
   const Array& array = read_by_python(array_of(self));
   if (carries_tangent(array))
@@ -324,6 +334,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
   const int result = guarded_int([&]() -> int {
     const Array& array = exported(self);
+    if (is_stored(array.dtype())) {  // NumPy asks __array__ then
+      PyErr_SetString(PyExc_BufferError, "the buffer protocol has no format for such elements");
+      return -1;
+    }
     auto made = std::make_unique<BufferExport>();
     if (array.ndim() > int(std::size(made->shape))) {
       PyErr_SetString(PyExc_BufferError, "an array of more than 64 axes");
@@ -453,6 +467,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count
   return guarded([&]() -> PyObject* {
     Wanted wanted = to_wanted(arguments, count, names);
     const Array& array = exported(self);
+    require_form(array);
     if (wanted.stream && device_of(array).is_host())
       throw ValueError("__dlpack__: memory of the CPU has no stream", "leave stream out");
     if (wanted.stream == 0)
@@ -551,7 +566,7 @@ py::object from_dlpack(py::object object, py::object device, py::object copy) {
                        "leave out copy=False");
     return to_python(Array(without_gil([&] { return buffer.on(*wanted); })));
   }
-  return to_python(copy.is(py::bool_(true)) ? Array(buffer.copy()) : array);
+  return to_python(copy.is(py::bool_(true)) ? make_concrete(array.aval(), buffer.copy()) : array);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ const NumpyArray& fields_of(PyObject* array) { return *reinterpret_cast<NumpyArr
 
 // NumPy has one dtype object for each of these in native byte order.
 std::optional<DType> known_dtype(PyObject* dtype) {
-  for (int i = 0; i < num_dtypes; ++i)
+  for (int i = 0; i < num_computing_dtypes; ++i)
     if (DType(i) != DType::bfloat16 && dtype_object(DType(i)).ptr() == dtype) return DType(i);
   return std::nullopt;
 }

@@ -40,8 +40,10 @@ Arrays SpareOutputs::take(std::span<const Aval> avals) {
   Arrays& set = sets_[is_first ? 0 : 1];
   set.resize(avals.size());
   for (std::size_t i = 0; i < avals.size(); ++i)
-    if (!is_spare(set[i]))
-      set[i] = make_concrete(avals[i], Buffer::empty(avals[i].dtype, avals[i].shape.to_sizes()));
+    if (!is_spare(set[i])) {
+      const Aval memory = in_memory(avals[i]);
+      set[i] = make_concrete(avals[i], Buffer::empty(memory.dtype, memory.shape.to_sizes()));
+    }
   return set;
 }
 

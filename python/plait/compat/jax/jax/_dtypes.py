@@ -82,6 +82,14 @@ def _fits(x, dtype):
     return low <= x <= high
 
 
+def captured(x, dtype=None):
+    """A number of Python as an array that programs capture, as other arrays."""
+    kind = canonical(type(x) if dtype is None else dtype)
+    if isinstance(x, int) and kind.kind in "iu" and x and not _fits(x, kind):
+        return _plait.asarray(x, kind)  # the error of a number that is too large
+    return _plait.scalar(x, kind, dtype is None and type(x) is not bool, is_inline=False)
+
+
 def converted(x, dtype=None, copy=None):
     """x as an array of JAX's dtype for it."""
     if dtype is not None:
@@ -210,16 +218,3 @@ def scalar_type_of(value):
     """The type of Python's numbers to which a value belongs."""
     kind = dtype_of(value).kind
     return {"b": bool, "i": int, "u": int, "c": complex}.get(kind, float)
-
-
-def issubdtype(a, b):
-    """Whether a dtype lies below another one; b may be a kind of extended dtype, below which no dtype here is."""
-    from plait.dtypes import prng_key
-
-    from jax.dtypes import extended
-
-    if b in (prng_key, extended):
-        return a is b
-    if isinstance(a, type) and a in (prng_key, extended):
-        return b is np.generic
-    return pnp.issubdtype(a, b)

@@ -1,4 +1,4 @@
-"""jax.random over plait's: the same bits. Keys are arrays of uint32, also those of jax.random.key.
+"""jax.random over plait's: the same bits.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,6 +14,7 @@ from jax._dtypes import (
     default_float as _default_float,
     canonical as _canonical,
 )
+from jax._narrow import narrowing as _narrowing
 
 PRNGKeyArray = _Array
 
@@ -58,6 +59,8 @@ for _name in _random.__all__:
     if "dtype" in _names and _name != "bits":
         _default = (lambda: _canonical(int)) if _name in _INTEGERS else _default_float
         _function = _creating(_function, _default)
+    else:
+        _function = _narrowing(_function)
     globals()[_name] = _function
 
 __getattr__ = _doors.lacking(__name__)

@@ -9,18 +9,18 @@ import numpy as _np
 
 import plait.lax as _lax
 import plait.numpy as _pnp
-from plait import ShapeError as _ShapeError
+from plait import ShapeError as _ShapeError, _scalars
 from plait._plait import catalogue as _catalogue
 from plait.numpy import *  # noqa: F403
 
 from jax import _doors
 from jax._dtypes import (
     canonical as _canonical,
+    captured as _captured,
     converted as _converted,
     creating as _creating,
     creating_like as _creating_like,
     default_float as _default_float,
-    issubdtype,
     placed as _placed,
     result_type,
     weak as _weak,
@@ -61,9 +61,15 @@ zeros_like, ones_like, empty_like = (
 full_like = _creating_like(_pnp.full_like, 1)
 
 
+def _as_array(x, dtype, copy):
+    """x as an array, also in programs: a number is none of their literals."""
+    is_number = type(x) in (bool, int, float, complex)
+    return _captured(x, dtype) if is_number else _converted(x, dtype, copy)
+
+
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
     """object as an array of at least ndmin axes; numbers are of JAX's default dtypes."""
-    result = _converted(object, dtype, copy or None)
+    result = _as_array(object, dtype, copy or None)
     if result.ndim < ndmin:
         result = result.reshape((1,) * (ndmin - result.ndim) + result.shape)
     return _placed(result, device)
@@ -71,7 +77,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """a as an array; numbers are of JAX's default dtypes."""
-    return _placed(_converted(a, dtype, copy), device)
+    return _placed(_as_array(a, dtype, copy), device)
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
@@ -207,14 +213,14 @@ class ufunc:
 
 _lacking = _doors.lacking(__name__)
 _EXTRA_DTYPES = (
-    "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
-    "float8_e8m0fnu float4_e2m1fn float6_e2m3fn float6_e3m2fn int2 int4 uint2 uint4"
+    "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn "
+    "float6_e2m3fn float6_e3m2fn int2 uint2"
 ).split()
 
 
 def __getattr__(name):
-    if name == "bfloat16":
-        return _pnp.bfloat16
+    if name in _scalars.ON_DEMAND:
+        return _scalars.on_demand(name)
     if name in _EXTRA_DTYPES:  # as dtypes to compare with: no array is of one
         import ml_dtypes
 

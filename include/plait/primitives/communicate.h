@@ -1,0 +1,25 @@
+// What a rank of a job gives other ranks and gets from them, inside a compiled program: what is
+// made of the primitives of mesh.h for one place. Not part of primitives.h.
+//
+// All ranks run these in the same order, which is that of the program.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/primitives/mesh.h>
+
+namespace plait {
+
+extern const Primitive communicate_p;
+
+namespace communicate {
+
+Array reduce(const Array& x, const MeshAxis& axis, const std::string& kind);
+Array all_gather(const Array& x, const MeshAxis& axis);  // along a new first axis
+Array all_to_all(const Array& x, const MeshAxis& axis);  // of slices along the first axis
+// x to the place `target` along the axis, and what `source` sends; -1 is none, and gives zeros.
+Array send(const Array& x, const MeshAxis& axis, std::int64_t source, std::int64_t target);
+// The program, after an exchange that shows whether all ranks run what `as` prints.
+Jaxpr agreed(const Jaxpr& program, const Jaxpr& as);
+
+}  // namespace communicate
+}  // namespace plait
