@@ -162,10 +162,6 @@ MAKERS = set(
     "frombuffer full_like fft ifft rfft irfft fft2 ifft2 fftn ifftn histogram histogram2d histogramdd "
     "histogram_bin_edges float_power from_dlpack nextafter view".split()
 )
-# These mix weak numbers with arrays of the default dtype that they make, and have strong results.
-MAKERS |= set(
-    "frexp i0 poly polyint roots setdiff1d hessenberg tridiagonal companion expm_frechet".split()
-)
 
 
 def operands():

@@ -65,8 +65,8 @@ Reflection reflection_of(const Array& column, const Array& is_first, const Array
     return plait::broadcast_to(numpy::expand_dims(number, {-2, -1}), column.shape());
   };
   const Array scaled = lax::div(tail, as_column(divisor));
-  const Array v =
-      lax::add(scaled, plait::broadcast_to(astype(is_first, column.dtype()), column.shape()));
+  const Array one_there = as_weak_as(column, astype(is_first, column.dtype()));
+  const Array v = lax::add(scaled, plait::broadcast_to(one_there, column.shape()));
   return {v, tau, lax::select(idle, alpha, wide)};
 }
 

@@ -27,7 +27,7 @@ Array scaled_by(const Array& x, const Array& n) {
   Array result = x, rest = n;
   for (int step = 0; step < 3; ++step) {
     const Array now = lax::min(lax::max(rest, constant(1 - bias, rest)), constant(bias, rest));
-    result = lax::mul(result, power_of_two(now, x.dtype()));
+    result = lax::mul(result, as_weak_as(x, power_of_two(now, x.dtype())));
     rest = lax::sub(rest, now);
   }
   return result;
@@ -115,7 +115,8 @@ constexpr double far = 30;
 Array i0_near(const Array& x) {
   Array nodes = lax::add(counting(16, DType::float64), Array::literal(0.5, DType::float64));
   nodes = lax::cos(lax::mul(nodes, Array::literal(M_PI / 32, DType::float64)));
-  const Array angles = numpy::multiply(numpy::expand_dims(x, {-1}), astype(nodes, x.dtype()));
+  nodes = as_weak_as(x, astype(nodes, x.dtype()));
+  const Array angles = numpy::multiply(numpy::expand_dims(x, {-1}), nodes);
   return numpy::mean(numpy::cosh(angles), -1);
 }
 

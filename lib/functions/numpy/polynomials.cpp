@@ -116,7 +116,7 @@ Array numpy::polyder(Operand p, int m) {
 Array numpy::polyint(Operand p, int m, const OptionalArray& k) {
   if (m < 0) throw ValueError("polyint: m is " + std::to_string(m), "give a count >= 0");
   Array result = to_inexact(coefficients("polyint", p));
-  Array constants = k ? atleast_1d(*k) : lax::full({1}, 0, result.dtype());
+  Array constants = k ? atleast_1d(*k) : as_weak_as(result, lax::full({1}, 0, result.dtype()));
   if (constants.ndim() != 1 || !(constants.shape(0) == Dim(1) || constants.shape(0) == Dim(m)))
     throw ShapeError("polyint: constants of shape (" + constants.shape().to_string() + ")",
                      "give one, or " + std::to_string(m));
@@ -124,7 +124,7 @@ Array numpy::polyint(Operand p, int m, const OptionalArray& k) {
   for (int i = 0; i < m; ++i) {
     const Dim size = result.shape(0);
     const Array powers = lax::sub(number_of(size, default_int()), counting(size));
-    const Array raised = divide(result, astype(powers, result.dtype()));
+    const Array raised = divide(result, as_weak_as(result, astype(powers, result.dtype())));
     result = concatenate({raised, part(constants, 0, i, i + 1)});
   }
   return result;
@@ -137,7 +137,7 @@ Array numpy::poly(Operand seq_of_zeros) {
     throw ShapeError("poly: an array of shape (" + given.shape().to_string() + ")",
                      "give a vector of zeros, or a square matrix");
   const Array zeros = is_matrix ? linalg::eigvals(given) : given;
-  Array result = lax::full({1}, 1, zeros.dtype());
+  Array result = as_weak_as(zeros, lax::full({1}, 1, zeros.dtype()));
   const std::int64_t count = known_size("poly", zeros);
   for (std::int64_t i = 0; i < count; ++i) {  // times x - zero
     const Array lowered = multiply(result, lax::index_in_dim(zeros, i, 0, false));
@@ -159,12 +159,14 @@ Array numpy::roots(Operand p, bool strip_zeros) {
   }
   const DType dtype = complex_dtype_of(q.dtype());
   const Dim degree = q.shape(0) - 1;
-  const Array zeros = lax::full({at_zero}, 0, dtype);
+  const Array zeros =
+      lax::convert_element_type(lax::full({at_zero}, 0, dtype), dtype, q.aval().weak);
   if (less_equal(degree, 0) == true) return zeros;
   const Array top = negative(divide(part(q, 0, 1, degree + 1), part(q, 0, 0, 1)));
-  const Array below = eye(degree - 1, degree, 0, q.dtype());
+  const Array below = as_weak_as(q, eye(degree - 1, degree, 0, q.dtype()));
   const Array companion = lax::concatenate({expand_dims(top, {0}), below}, 0);
-  return lax::concatenate({astype(linalg::eigvals(companion), dtype), zeros}, 0);
+  const Array values = lax::convert_element_type(linalg::eigvals(companion), dtype, q.aval().weak);
+  return lax::concatenate({values, zeros}, 0);
 }
 
 numpy::PolynomialFit numpy::polynomial_fit(Operand x, Operand y, Dim deg,
@@ -176,6 +178,7 @@ numpy::PolynomialFit numpy::polynomial_fit(Operand x, Operand y, Dim deg,
     throw ShapeError("polyfit: x and y of shapes (" + x.shape().to_string() + ") and (" +
                          y.shape().to_string() + ")",
                      "give a vector, and one or more columns of its size");
+  if (x.shape(0) == Dim(0)) throw ValueError("polyfit: no points", "give at least one");
   const Array values = floating_only("polyfit", x);
   const DType dtype = promote_types(values.dtype(), to_inexact(y).dtype());
   Array lhs = vander(astype(values, dtype), deg + 1), rhs = astype(to_inexact(y), dtype);

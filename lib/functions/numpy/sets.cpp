@@ -93,7 +93,7 @@ Array numpy::setdiff1d(Operand ar1, Operand ar2, bool assume_unique, std::option
   const Sides sides = sides_of(runs);
   const Array mask = lax::bitwise_and(
       runs.is_first, lax::bitwise_and(sides.in_first, lax::bitwise_not(sides.in_second)));
-  return astype(chosen(runs.values, mask, size, fill_value).values, ar1.dtype());
+  return as_weak_as(ar1, astype(chosen(runs.values, mask, size, fill_value).values, ar1.dtype()));
 }
 
 Array numpy::setxor1d(Operand ar1, Operand ar2, std::optional<Dim> size,

@@ -90,7 +90,8 @@ std::pair<Array, Array> expm_frechet(Operand A, Operand E) {
   const Tangent direction(both[1]);
   const Differentiated result =
       flat::jvp(exponential, std::span(&both[0], 1), std::span(&direction, 1));
-  return {result.outputs[0], result.tangents[0].instantiate()};
+  return {as_weak_as(both[0], result.outputs[0]),
+          as_weak_as(both[0], result.tangents[0].instantiate())};
 }
 
 namespace {

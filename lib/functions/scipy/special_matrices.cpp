@@ -78,7 +78,7 @@ Array with_subdiagonal(std::string_view name, const Array& row, const Array& bel
     return Array(lax::select(plait::broadcast_to(here, shape),
                              plait::broadcast_to(matrices::as_rows(vector), shape), otherwise));
   };
-  const Array zeros = lax::full(shape, 0, first.dtype());
+  const Array zeros = as_weak_as(first, lax::full(shape, 0, first.dtype()));
   const Array subdiagonal = lax::eq(i, lax::add(j, constant(1, j)));
   return where(lax::eq(i, constant(0, i)), first, where(subdiagonal, padded, zeros));
 }
@@ -173,7 +173,7 @@ Array companion(Operand a) {
   const int last = x.ndim() - 1;
   const Array first = part(x, last, 0, 1), rest = after_first(x);
   const Array row = lax::neg(lax::div(rest, plait::broadcast_to(first, rest.shape())));
-  return with_subdiagonal("companion", row, lax::full(after_first(row).shape(), 1, row.dtype()));
+  return with_subdiagonal("companion", row, filled(1, after_first(row)));
 }
 
 Array fiedler(Operand a) {
