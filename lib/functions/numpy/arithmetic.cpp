@@ -4,6 +4,7 @@
 
 #include "functions/numpy/complex.h"
 #include "functions/one_program.h"
+#include "primitives/conjugate.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -302,9 +303,8 @@ Array numpy::imag(Operand val) {
 }
 Array numpy::conj(Operand x) {
   if (!is_complex(x.dtype())) return x;
-  return in_one_program("conj", Arrays{x}, [](std::span<const Array> z) {
-    return Arrays{lax::complex(lax::real(z[0]), lax::neg(lax::imag(z[0])))};
-  });
+  return in_one_program("conj", Arrays{x},
+                        [](std::span<const Array> z) { return Arrays{plait::conjugate(z[0])}; });
 }
 Array numpy::conjugate(Operand x) { return conj(x); }
 Array numpy::angle(Operand z, bool deg) {

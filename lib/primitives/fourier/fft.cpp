@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "primitives/conjugate.h"
 #include "primitives/cost.h"
 #include "primitives/fourier/roots.h"
 #include "primitives/reduction/order.h"
@@ -152,8 +153,6 @@ Array chirp_of(const Array& length, Dim size, DType dtype) {
   return lax::complex(lax::convert_element_type(lax::cos(angle), real),
                       lax::convert_element_type(lax::sin(angle), real));
 }
-
-Array conjugate(const Array& x) { return lax::complex(lax::real(x), lax::neg(lax::imag(x))); }
 
 // The transform of the first `length` numbers along an axis, the others of which are 0: a
 // convolution with a chirp (see roots.h), whose sizes are those of the padded array.

@@ -4,6 +4,7 @@
 
 #include <plait/primitives/narrow.h>
 
+#include "primitives/conjugate.h"
 #include "primitives/indexing/indexing.h"
 #include "primitives/reduction/order.h"
 
@@ -145,7 +146,7 @@ Array matmul(const Array& x, const Array& y) {
   return lax::dot_general(x, y, dimensions);
 }
 
-Array conj(const Array& x) { return lax::complex(lax::real(x), lax::neg(lax::imag(x))); }
+Array conj(const Array& x) { return conjugate(x); }
 
 Array reciprocal(const Array& x) {
   return lax::div(as_weak_as(x, Array::literal(1, x.dtype())), x);
