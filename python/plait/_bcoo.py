@@ -13,6 +13,19 @@ from plait.tree import GetAttrKey, register_pytree_with_keys
 _sparse = types.SimpleNamespace(**_plait.catalogue("sparse"))
 
 
+def _two_sparse(operator):
+    problem = f"BCOO: {operator} of two sparse arrays is not there"
+    _plait.fail("DtypeError", problem, "call todense on one of them")
+
+
+def _no_dense(operator, other):
+    """For an operand that is no BCOO: an array or a number has no zeros to leave out."""
+    if _plait.is_array_like(other):
+        problem = f"BCOO: {operator} with a {type(other).__name__}, which is dense"
+        _plait.fail("DtypeError", problem, "call todense first")
+    return NotImplemented
+
+
 class BCOO:
     """A sparse array: data[i] is what it holds at indices[i], entries of one place are added.
 
@@ -42,6 +55,10 @@ class BCOO:
                 f"of shape {self.shape}",
                 "give data [nse, *dense] and indices [nse, number of sparse axes]; vmap maps batches",
             )
+        if self.indices.dtype.kind not in "iu":
+            _plait.fail(
+                "DtypeError", f"BCOO: indices of dtype {self.indices.dtype}", "give integers"
+            )
 
     @classmethod
     def _make(cls, parts):
@@ -61,6 +78,21 @@ class BCOO:
                 "map it: plait.vmap(lambda m: BCOO.fromdense(m, nse=nse))",
             )
         return _sparse.bcoo_fromdense(mat, nse, n_dense)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense=0, n_batch=0):
+        """A sparse array of SciPy's, of any format, as a BCOO. ValueError for dense and batch axes, which it has not."""
+        if n_dense or n_batch:
+            _plait.fail(
+                "ValueError",
+                f"BCOO.from_scipy_sparse: {n_dense!r} dense and {n_batch!r} batch axes",
+                "leave them out: SciPy's axes are all sparse",
+            )
+        mat = mat.tocoo()
+        indices = pnp.stack([pnp.asarray(axis) for axis in mat.coords], 1)
+        if index_dtype is not None:
+            indices = indices.astype(index_dtype)
+        return cls((pnp.asarray(mat.data), indices), shape=mat.shape)
 
     @classmethod
     def empty(cls, shape, *, dtype=None):
@@ -106,7 +138,9 @@ class BCOO:
         return self._make((self.data.astype(dtype), self.indices, self.shape))
 
     def __matmul__(self, other):
-        if isinstance(other, BCOO) or not _plait.is_array_like(other):
+        if isinstance(other, BCOO):
+            _two_sparse("@")
+        if not _plait.is_array_like(other):
             return NotImplemented
         other = pnp.asarray(other)
         numbers = ((self.ndim - 1,), (max(other.ndim - 2, 0),)), ((), ())
@@ -120,7 +154,9 @@ class BCOO:
         return _sparse.bcoo_dot_general(other, self, dimension_numbers=numbers)
 
     def __mul__(self, other):
-        if isinstance(other, BCOO) or not _plait.is_array_like(other):
+        if isinstance(other, BCOO):
+            _two_sparse("*")
+        if not _plait.is_array_like(other):
             return NotImplemented
         return _sparse.bcoo_multiply_dense(self, other)
 
@@ -135,10 +171,16 @@ class BCOO:
         return self._make((-self.data, self.indices, self.shape))
 
     def __add__(self, other):
-        return _sparse.bcoo_add(self, other) if isinstance(other, BCOO) else NotImplemented
+        return _sparse.bcoo_add(self, other) if isinstance(other, BCOO) else _no_dense("+", other)
 
     def __sub__(self, other):
-        return _sparse.bcoo_add(self, -other) if isinstance(other, BCOO) else NotImplemented
+        return _sparse.bcoo_add(self, -other) if isinstance(other, BCOO) else _no_dense("-", other)
+
+    def __radd__(self, other):
+        return _no_dense("+", other)
+
+    def __rsub__(self, other):
+        return _no_dense("-", other)
 
     def __repr__(self):
         return f"BCOO({self.dtype}{list(self.shape)}, nse={self.nse})"

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from plait import lax, random
+from plait import _plait, lax, random
 from plait import numpy as pnp
 
 
@@ -19,15 +19,16 @@ class gaussian_kde:
         if not pnp.issubdtype(points.dtype, pnp.floating):
             points = points.astype(pnp.float32)
         if points.shape[1] < 2:
-            raise ValueError("gaussian_kde: one point has no density\n  fix: give several")
+            _plait.fail("ValueError", "gaussian_kde: one point has no density", "give several")
         self.d, self.n = points.shape
         if weights is None:
             weights = pnp.ones(self.n, points.dtype)
         weights = pnp.asarray(weights, points.dtype)
         if weights.shape != (self.n,):
-            raise ValueError(
-                f"gaussian_kde: weights of shape {weights.shape} for {self.n} points\n"
-                "  fix: give one weight for each point"
+            _plait.fail(
+                "ValueError",
+                f"gaussian_kde: weights of shape {weights.shape} for {self.n} points",
+                "give one weight for each point",
             )
         self.dataset, self.weights = points, weights / weights.sum()
         self.neff = 1 / (self.weights**2).sum()
@@ -38,9 +39,10 @@ class gaussian_kde:
         elif callable(bw_method):
             self.factor = bw_method(self)
         elif isinstance(bw_method, str):
-            raise ValueError(
-                f"gaussian_kde: bw_method {bw_method!r}\n"
-                "  fix: give 'scott', 'silverman', a factor or a function"
+            _plait.fail(
+                "ValueError",
+                f"gaussian_kde: bw_method {bw_method!r}",
+                "give 'scott', 'silverman', a factor or a function",
             )
         else:
             self.factor = pnp.asarray(bw_method, points.dtype)
@@ -60,9 +62,10 @@ class gaussian_kde:
         if points.shape[0] != self.d and points.shape == (1, self.d):
             points = points.T
         if points.shape[0] != self.d:
-            raise ValueError(
-                f"gaussian_kde: points of {points.shape[0]} elements, and the dataset has {self.d}\n"
-                "  fix: give points as columns"
+            _plait.fail(
+                "ValueError",
+                f"gaussian_kde: points of {points.shape[0]} elements, and the dataset has {self.d}",
+                "give points as columns",
             )
         return points
 
@@ -99,9 +102,10 @@ class gaussian_kde:
         from plait.scipy import special
 
         if self.d != 1:
-            raise ValueError(
-                f"gaussian_kde: integrate_box_1d of vectors of {self.d} elements\n"
-                "  fix: give a dataset of numbers"
+            _plait.fail(
+                "ValueError",
+                f"gaussian_kde: integrate_box_1d of vectors of {self.d} elements",
+                "give a dataset of numbers",
             )
         width = pnp.sqrt(self.covariance[0, 0])
         above = special.ndtr((high - self.dataset[0]) / width)

@@ -54,6 +54,7 @@ Array numpy::cov(Operand m, const OptionalArray& y, bool rowvar, bool bias,
   Array divisor;
   if (!weights) {
     divisor = lax::sub(as_weak_as(x, number_of(count, x.dtype())), constant(freedom, x));
+    if (count.is_constant() && double(count.constant()) < freedom) divisor = constant(0, x);
   } else {
     const Array total = sum(*weights);
     const Array lost = aweights && freedom != 0 ? divide(sum(multiply(*weights, *aweights)), total)

@@ -90,8 +90,9 @@ Array numpy::arange(Number start, std::optional<Number> stop, std::optional<Numb
     const double from = first.as_double(), by = stride.as_double(),
                  count = std::ceil((last.as_double() - from) / by);
     if (!(std::abs(count) < 1e15))
-      throw ValueError("arange: " + std::to_string(count) + " elements",
-                       "give a finite range, and a step that is not 0");
+      throw ValueError(
+          std::isnan(count) ? "arange: an end or the step is NaN" : "arange: over 10^15 elements",
+          "give a finite range, and a step that is not 0");
     const DType to = dtype.value_or(default_float());
     const DType compute = is_complex(to) ? to : DType::float64;  // rounded once, at the end
     const Array index = counting(std::int64_t(std::max(count, 0.0)), compute);

@@ -35,6 +35,10 @@ std::vector<std::pair<int, fourier_arguments::Points>> fourier_arguments::axes_o
     chosen = axes.list();
   else
     for (int i = 0; i < count; ++i) chosen.push_back(a.ndim() - count + i);
+  if (count > a.ndim() && axes.is_none())
+    throw ValueError(std::string(function) + ": " + std::to_string(count) +
+                         " sizes for an array of " + std::to_string(a.ndim()) + " axes",
+                     "give at most one for each axis");
   if (s && s->size() != chosen.size())
     throw ValueError(std::string(function) + ": " + std::to_string(s->size()) + " sizes for " +
                          std::to_string(chosen.size()) + " axes",

@@ -2,31 +2,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/numpy_analysis.h>
 
+#include <cmath>
+
 #include "functions/functions.h"
+#include "functions/known_numbers.h"
 #include "functions/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
+
+namespace {
+
+// NaN and infinite ends make no bins, and neither do ends in the wrong order.
+void require_ends(const Array& low, const Array& high, bool are_given) {
+  const auto first = known_numbers<double>(low), last = known_numbers<double>(high);
+  if (!first || !last) return;
+  const double from = first->at(0), to = last->at(0);
+  const std::string ends = std::to_string(from) + " to " + std::to_string(to);
+  if (!std::isfinite(from) || !std::isfinite(to))
+    throw ValueError("histogram: bins from " + ends,
+                     are_given ? "give finite ends" : "give a range, or drop what is not finite");
+  if (from > to) throw ValueError("histogram: bins from " + ends, "give the lower end first");
+}
+
+}  // namespace
 
 Array numpy::histogram_bin_edges(Operand a, Operand bins, const std::optional<Arrays>& range,
                                  const OptionalArray&) {
   const Array x = raveled(floating_only("histogram", a));
   Array edges = bins;
   if (bins.ndim() == 0) {
+    if (!is_integer(bins.dtype()))
+      throw DtypeError("histogram: a number of bins of dtype " + std::string(name_of(bins.dtype())),
+                       "give an integer, or a vector of edges");
+    const auto count = bins.item<std::int64_t>();
+    if (count < 1)
+      throw ValueError("histogram: " + std::to_string(count) + " bins", "give at least one");
     if (range && range->size() != 2)
       throw ValueError("histogram: a range of " + std::to_string(range->size()) + " numbers",
                        "give (low, high)");
     const bool empty = x.shape(0) == Dim(0);
     Array low = range ? (*range)[0] : empty ? Array::literal(0, x.dtype()) : min(x);
     Array high = range ? (*range)[1] : empty ? Array::literal(1, x.dtype()) : max(x);
+    require_ends(low, high, range.has_value());
     const Array same = equal(low, high);
     low = where(same, subtract(low, 0.5), low);
     high = where(same, add(high, 0.5), high);
-    edges = linspace(astype(low, x.dtype()), astype(high, x.dtype()),
-                     Dim(bins.item<std::int64_t>()) + 1);
+    edges = linspace(astype(low, x.dtype()), astype(high, x.dtype()), Dim(count) + 1);
   } else if (bins.ndim() != 1 || less_equal(bins.shape(0), 1) == true) {
     throw ShapeError("histogram: edges of shape (" + bins.shape().to_string() + ")",
                      "give a vector of at least two, or a number of bins");
+  } else if (!may_rise(bins)) {
+    throw ValueError("histogram: the edges do not rise", "sort them");
   }
   return astype(edges, promote_types(to_inexact(edges).dtype(), x.dtype()));
 }
@@ -211,9 +238,11 @@ std::tuple<Array, Array, Array> histogram2d_of(Operand x, Operand y, const Argum
              "(counts, edges): how many elements lie in each bin, of so many between the extremes "
              "(or in range), or between given edges.",
              &numpy::histogram),
-    function("numpy", "histogram_bin_edges(a, bins=10, range=None, weights=None)",
-             "The edges of the bins of histogram; weights have no say.",
-             &numpy::histogram_bin_edges),
+    function(
+        "numpy", "histogram_bin_edges(a, bins=10, range=None, weights=None)",
+        "The edges of the bins of histogram; weights have no say. ValueError for fewer bins than "
+        "one, known ends that are not finite or in order, and known edges that do not rise.",
+        &numpy::histogram_bin_edges),
     function("numpy", "histogramdd(sample, bins=10, range=None, weights=None, density=False)",
              "(counts, edges of each variable) of the rows of a matrix, whose columns are the "
              "variables. bins: a number or edges, for all or for each; range: (low, high) for "

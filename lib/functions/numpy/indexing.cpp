@@ -5,6 +5,7 @@
 #include <plait/trace/data_sizes.h>
 
 #include "functions/functions.h"
+#include "functions/known_numbers.h"
 #include "functions/numpy/known_values.h"
 #include "functions/numpy/runs.h"
 #include "functions/one_program.h"
@@ -155,6 +156,18 @@ Array filled_up(const Array& values, const Array& is_real, double fill_value) {
   return lax::select(is_real, values, filled(fill_value, values));
 }
 
+std::vector<Array> indices_of_places(const Array& places, const Shape& shape) {
+  std::vector<Array> result(shape.size());
+  Array rest = astype(places, index_dtype(places));
+  for (int i = shape.rank() - 1; i > 0; --i) {
+    const Array size = number_of(shape[i], rest.dtype());
+    result[i] = numpy::remainder(rest, size);
+    rest = numpy::floor_divide(rest, size);
+  }
+  if (!result.empty()) result[0] = rest;
+  return result;
+}
+
 }  // namespace
 
 std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fill_value) {
@@ -163,7 +176,7 @@ std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fil
                      "give nonzero(atleast_1d(a)), or ask the value itself");
   const Array x = a, mask = raveled(truth(x));
   const Places places = places_of(mask, size, "nonzero");
-  std::vector<Array> result = unravel_index(places.index, x.shape());
+  std::vector<Array> result = indices_of_places(places.index, x.shape());
   if (size)
     for (Array& index : result) index = filled_up(index, places.is_real, fill_value);
   return result;
@@ -194,15 +207,13 @@ Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,
 
 std::vector<Array> numpy::unravel_index(Operand indices, const Shape& shape) {
   require_indices("unravel_index", indices);
-  std::vector<Array> result(shape.size());
-  Array rest = astype(indices, index_dtype(indices));
-  for (int i = shape.rank() - 1; i > 0; --i) {
-    const Array size = number_of(shape[i], rest.dtype());
-    result[i] = remainder(rest, size);
-    rest = floor_divide(rest, size);
-  }
-  if (!result.empty()) result[0] = rest;
-  return result;
+  if (const Dim size = shape.num_elements(); size.is_constant())
+    if (any_known<std::int64_t>(
+            indices, [&](std::int64_t place) { return place < 0 || place >= size.constant(); }))
+      throw IndexError(
+          "unravel_index: a place lies outside of an array of shape (" + shape.to_string() + ")",
+          "give places from 0 to " + (size - 1).to_string());
+  return indices_of_places(indices, shape);
 }
 
 Array numpy::ravel_multi_index(Operands multi_index, const Shape& dims) {
@@ -457,7 +468,8 @@ Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double>
              "(values, inverse_indices) of unique, where NaN are distinct.", &unique_inverse_of),
     function("numpy", "unique_values(x, *, size=None, fill_value=None)",
              "Distinct elements in order, where NaN are distinct.", &unique_values_of),
-    function("numpy", "unravel_index(indices, shape)", "Places in a row as indices of each axis.",
+    function("numpy", "unravel_index(indices, shape)",
+             "Places in a row as indices of each axis. IndexError for known ones outside.",
              &numpy::unravel_index),
     function("numpy",
              "isin(element, test_elements, assume_unique=False!, invert=False, *, method='auto'!)",

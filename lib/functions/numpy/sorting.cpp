@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "functions/functions.h"
+#include "functions/known_numbers.h"
 #include "functions/one_program.h"
 
 namespace plait {
@@ -87,6 +88,8 @@ Array numpy::searchsorted(Operand a, Operand v, const std::string& side,
 Array numpy::digitize(Operand x, Operand bins, bool right) {
   const char* const side = right ? "left" : "right";
   const Array rising = searchsorted(bins, x, side);
+  if (!may_rise(bins) && !may_rise(bins, std::greater<>()))
+    throw ValueError("digitize: the bins neither rise nor fall", "sort them");
   if (bins.ndim() != 1 || less_equal(bins.shape(0), 1) != false) return rising;
   // Descending bins are ascending ones reversed.
   const Array first = lax::index_in_dim(bins, 0, 0, false),
@@ -212,19 +215,45 @@ class SortedRows {
 // Quantiles are parts of one, or of a hundred.
 enum class PartsOf { one, hundred };
 
-// Where the quantiles of n elements lie, if they are known and few. What a trace reads may be
-// another array in the next call, unless it is a literal.
+// Which quantiles are wanted, as an argument: the numbers of a list keep their 64 bits.
+struct QuantileParts {
+  static constexpr const char* argument_type = "array";
+  static std::optional<QuantileParts> from_argument(const Argument& argument);
+  Array array;
+};
+
+std::optional<QuantileParts> QuantileParts::from_argument(const Argument& argument) {
+  if (std::optional<Array> array = detail::as_array(argument)) return QuantileParts{*array};
+  const auto* list = std::get_if<Argument::List>(&argument.value);
+  if (!list) return std::nullopt;
+  if (list->empty()) return QuantileParts{lax::full({0}, 0, DType::float64)};
+  Arrays rows;
+  for (const Argument& part : *list) {
+    const std::optional<QuantileParts> row = from_argument(part);
+    if (!row) return std::nullopt;
+    rows.push_back(astype(row->array, DType::float64));
+  }
+  return QuantileParts{numpy::stack(rows)};
+}
+
+void require_parts(std::string_view function, const Array& q, PartsOf parts_of) {
+  const double most = parts_of == PartsOf::one ? 1 : 100;
+  if (any_known<double>(q, [&](double part) { return !(part >= 0 && part <= most); }))
+    throw ValueError(
+        std::string(function) + ": a part in q is not from 0 to " + (most == 1 ? "1" : "100"),
+        most == 1 ? "give parts of one, or use percentile" : "give percents");
+}
+
+// Where the quantiles of n elements lie, if they are known and few.
 std::optional<SortedRows::Known> known_places(const Array& q, PartsOf parts_of, const Dim& n) {
   constexpr std::int64_t few = 32;
-  if (Trace::current() && !q.as_literal()) return std::nullopt;
-  const std::optional<Buffer> buffer = q.known_buffer();
-  if (!buffer || !n.is_constant() || buffer->view().size() == 0 || buffer->view().size() > few)
+  const std::optional<std::vector<double>> parts = known_numbers<double>(q);
+  if (!parts || !n.is_constant() || parts->empty() || std::int64_t(parts->size()) > few)
     return std::nullopt;
   SortedRows::Known known;
   const auto highest = double(n.constant() - 1);
-  for (const double part : Array(*buffer).to_vector<double>()) {
+  for (const double part : *parts) {
     const double place = (parts_of == PartsOf::one ? part : part / 100) * highest;
-    if (!(place >= 0 && place <= highest)) return std::nullopt;
     known.below.push_back(std::int64_t(std::floor(place)));
     known.above.push_back(std::int64_t(std::ceil(place)));
   }
@@ -267,6 +296,7 @@ std::optional<Array> place_by_method(const std::string& method, const Array& q,
 
 Array quantiles(std::string_view function, const Array& a, const Array& q, PartsOf parts_of,
                 const Axes& axis, const std::string& method, bool keepdims, NanRows nan_rows) {
+  require_parts(function, q, parts_of);
   const Array x = floating_only(function, a);
   const std::vector<int> axes = axis.of(x.ndim(), function);
   const Array rows = rows_over(x, axes);
@@ -429,6 +459,12 @@ Array lexsort_of(const Argument& keys, int axis) {
   throw DtypeError("lexsort: keys are no sequence of arrays", "call it as lexsort(keys, axis=-1)");
 }
 
+template <auto quantile>
+Array with_parts(Operand a, const QuantileParts& q, const Axes& axis, const std::string& method,
+                 bool keepdims) {
+  return quantile(a, q.array, axis, method, keepdims);
+}
+
 [[maybe_unused]] const FunctionInfo* const sorting_functions[] = {
     function("numpy", "sort(a, axis=-1, *, kind=None!, order=None!, stable=True, descending=False)",
              "The elements in order along an axis (None: all in a row). NaN is greatest; complex "
@@ -455,22 +491,23 @@ Array lexsort_of(const Argument& keys, int axis) {
              "method says: 'linear', 'lower', "
              "'higher', 'nearest', 'midpoint', 'inverted_cdf', 'averaged_inverted_cdf', "
              "'closest_observation', 'interpolated_inverted_cdf', 'hazen', 'weibull', "
-             "'median_unbiased' or 'normal_unbiased'. NaN when any is. The axes of q come first.",
-             &numpy::quantile),
+             "'median_unbiased' or 'normal_unbiased'. NaN when any is. The axes of q come first. "
+             "ValueError for a known q that is not from 0 to 1; others give the nearest element.",
+             &with_parts<&numpy::quantile>),
     function("numpy",
              "percentile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
              "keepdims=False)",
-             "quantile with q in percent.", &numpy::percentile),
+             "quantile with q in percent.", &with_parts<&numpy::percentile>),
     function("numpy", "median(a, axis=None, out=None!, overwrite_input=False!, keepdims=False)",
              "The middle element over axes, or the mean of two; NaN when any is.", &numpy::median),
     function("numpy",
              "nanquantile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
              "keepdims=False)",
-             "quantile of elements that are not NaN.", &numpy::nanquantile),
+             "quantile of elements that are not NaN.", &with_parts<&numpy::nanquantile>),
     function("numpy",
              "nanpercentile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
              "keepdims=False)",
-             "percentile of elements that are not NaN.", &numpy::nanpercentile),
+             "percentile of elements that are not NaN.", &with_parts<&numpy::nanpercentile>),
     function("numpy", "nanmedian(a, axis=None, out=None!, overwrite_input=False!, keepdims=False)",
              "median of elements that are not NaN.", &numpy::nanmedian),
     function("numpy", "bincount(x, weights=None, minlength=0, *, length=None)",

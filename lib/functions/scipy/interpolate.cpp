@@ -3,6 +3,7 @@
 #include <plait/functions/scipy_interpolate.h>
 
 #include "functions/functions.h"
+#include "functions/known_numbers.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -43,6 +44,9 @@ void check_grid(const std::vector<Array>& points, const Array& values, const Arr
     if (less_equal(Dim(2), grid.shape(0)) == false)
       throw ShapeError("interpn: one point along axis " + std::to_string(axis),
                        "give at least two points");
+    if (!may_rise(grid, std::less_equal<>()))
+      throw ValueError("interpn: the points along axis " + std::to_string(axis) + " do not rise",
+                       "sort them, and the values with them");
   }
   if (xi.ndim() < 1 || !(xi.shape(xi.ndim() - 1) == Dim(std::int64_t(points.size()))))
     throw ShapeError("interpn: places of shape (" + xi.shape().to_string() + ") in a grid of " +

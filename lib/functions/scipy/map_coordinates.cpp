@@ -59,9 +59,15 @@ Node node_at(const Array& place, std::optional<Array> weight, Dim n, Outside out
   return {inside(index, n, outside), std::move(weight), std::move(is_there)};
 }
 
+// The nearest integer, the greater one of two: x + 0.5 may round up where x is just below a half.
+Array nearest_whole(const Array& x) {
+  const Array below = numpy::floor(x);
+  return numpy::where(lax::sub(x, below) < 0.5, below, below + 1.0);
+}
+
 std::vector<Node> nodes_along(const Array& places, Dim n, int order, Outside outside) {
   if (!is_inexact(places.dtype())) return {node_at(places, std::nullopt, n, outside)};
-  if (order == 0) return {node_at(numpy::floor(numpy::add(places, 0.5)), std::nullopt, n, outside)};
+  if (order == 0) return {node_at(nearest_whole(places), std::nullopt, n, outside)};
   const Array below = numpy::floor(places), above = numpy::subtract(places, below);
   return {node_at(below, numpy::subtract(1, above), n, outside),
           node_at(numpy::add(below, 1), above, n, outside)};
@@ -120,7 +126,7 @@ Array ndimage::map_coordinates(Operand input, Operands coordinates, int order,
     }
   }
   if (is_inexact(input.dtype())) return *sum;
-  const Array rounded = lax::mul(lax::sign(*sum), lax::floor(lax::abs(*sum) + 0.5));
+  const Array rounded = lax::mul(lax::sign(*sum), nearest_whole(lax::abs(*sum)));
   return astype(rounded, input.dtype());
 }
 

@@ -69,6 +69,7 @@ std::pair<Array, Array> stats::mode(Operand a, const std::optional<int>& axis,
                                     const std::string& nan_policy, bool keepdims) {
   require_propagate("mode", nan_policy);
   const auto [x, dim] = along("mode", a, axis);
+  if (x.shape(dim) == Dim(0)) throw ValueError("mode: of no elements", "give at least one");
   const Array sorted = numpy::sort(x, dim), index = positions(sorted, dim);
   const Array first = lax::cummax(numpy::where(begins_run(sorted, dim), index, 0), dim);
   const Array lengths = index - first + 1;

@@ -119,6 +119,11 @@ BCOO sparse::bcoo_fromdense(Operand mat, std::optional<Dim> nse, int n_dense) {
   Array kept = truth(mat);
   if (n_dense > 0) kept = numpy::any(kept, counted_from(depth, n_dense));
   const Dim size = number_kept("bcoo_fromdense", nse ? kept : numpy::count_nonzero(kept), nse);
+  if (nse && size.is_constant() && kept.known_buffer() && !Trace::current())
+    if (const auto held = numpy::count_nonzero(kept).item<std::int64_t>(); held > size.constant())
+      throw ValueError("bcoo_fromdense: nse is " + size.to_string() + ", and " +
+                           std::to_string(held) + " elements are not zero",
+                       "give nse=" + std::to_string(held) + " at least, or none");
   Dim outside = 1;
   for (int i = 0; i < depth; ++i) outside = maximum(outside, mat.shape(i));
   if (!outside.is_constant())

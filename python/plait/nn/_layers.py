@@ -93,14 +93,21 @@ class Conv(Module):
             _require(len(sizes) == n, f"Conv: {name} is {value!r}", f"give an integer, or {n}")
             return sizes
 
-        self.stride, self.dilation = each("stride", stride), each("dilation", dilation)
+        def positive(name, value):
+            for size in each(name, value):
+                _positive("Conv", **{name: size})
+            return each(name, value)
+
+        self.stride, self.dilation = positive("stride", stride), positive("dilation", dilation)
         self.groups = groups
         if isinstance(padding, str):
+            is_known = padding.upper() in ("SAME", "VALID", "SAME_LOWER")
+            _require(is_known, f"Conv: padding is {padding!r}", "choose 'SAME' or 'VALID'")
             self.padding = padding
         else:
             pairs = each("padding", padding)
             self.padding = tuple((p, p) if isinstance(p, int) else tuple(p) for p in pairs)
-        shape = (*each("kernel_size", kernel_size), in_channels // groups, out_channels)
+        shape = (*positive("kernel_size", kernel_size), in_channels // groups, out_channels)
         self.weight = (weight_init or initializers.lecun_normal())(key, shape, _dtype(dtype))
         self.bias = pnp.zeros(out_channels, _dtype(dtype)) if use_bias else None
 
@@ -300,6 +307,12 @@ class Sequential(Module):
     layers: tuple[Module, ...]
 
     def __init__(self, layers):
+        _require(
+            isinstance(layers, collections.abc.Iterable) and not callable(layers),
+            f"Sequential: the layers are a {type(layers).__name__}",
+            "give a list of them: nn.Sequential([first, second])",
+            "DtypeError",
+        )
         self.layers = tuple(
             Lambda(layer) if isinstance(layer, (types.FunctionType, _plait.builtin)) else layer
             for layer in layers
@@ -341,6 +354,8 @@ class MLP(Module):
         self, in_features, out_features, width, depth, activation=nn.relu, final_activation=nn.identity, *,
         key, use_bias=True, weight_init=None, dtype=None,
     ):  # fmt: skip
+        fits = isinstance(depth, int) and depth >= 0
+        _require(fits, f"MLP: depth is {depth!r}", "give a count >= 0 of hidden layers")
         sizes = [in_features, *[width] * depth, out_features]
         keys = random.split(key, depth + 1)
         options = dict(use_bias=use_bias, weight_init=weight_init, dtype=dtype)

@@ -92,14 +92,17 @@ class MultiHeadAttention(Module):
         return pnp.where(cache.length <= limit, y, pnp.nan), cache
 
 
-def _recurrent(key, in_features, hidden_features, gates, init, dtype):
-    """The weights of inputs and of hidden states, for all gates side by side."""
+def _recurrent(cell, in_features, hidden_features, gates, key, weight_init, dtype):
+    """The weights of inputs and of hidden states, and biases of zeros, for all gates side by side."""
+    _positive(type(cell).__name__, in_features=in_features, hidden_features=hidden_features)
+    init, dtype = weight_init or initializers.lecun_normal(), _dtype(dtype)
     of_input, *of_hidden = random.split(key, gates + 1)
     orthogonal = initializers.orthogonal()
     square = (hidden_features, hidden_features)
     return (
         init(of_input, (in_features, gates * hidden_features), dtype),
         pnp.concatenate([orthogonal(k, square, dtype) for k in of_hidden], axis=1),
+        pnp.zeros(gates * hidden_features, dtype),
     )
 
 
@@ -116,13 +119,10 @@ class GRUCell(Module):
     bias_hidden: Array
 
     def __init__(self, in_features, hidden_features, *, key, weight_init=None, dtype=None):
-        _positive("GRUCell", in_features=in_features, hidden_features=hidden_features)
-        init, dtype = weight_init or initializers.lecun_normal(), _dtype(dtype)
-        self.weight_input, self.weight_hidden = _recurrent(
-            key, in_features, hidden_features, 3, init, dtype
+        self.weight_input, self.weight_hidden, self.bias = _recurrent(
+            self, in_features, hidden_features, 3, key, weight_init, dtype
         )
-        self.bias = pnp.zeros(3 * hidden_features, dtype)
-        self.bias_hidden = pnp.zeros(hidden_features, dtype)
+        self.bias_hidden = pnp.zeros(hidden_features, self.bias.dtype)
 
     def init_state(self, batch=()):
         """A hidden state of zeros, [*batch, hidden_features]."""
@@ -147,12 +147,9 @@ class LSTMCell(Module):
     bias: Array
 
     def __init__(self, in_features, hidden_features, *, key, weight_init=None, dtype=None):
-        _positive("LSTMCell", in_features=in_features, hidden_features=hidden_features)
-        init, dtype = weight_init or initializers.lecun_normal(), _dtype(dtype)
-        self.weight_input, self.weight_hidden = _recurrent(
-            key, in_features, hidden_features, 4, init, dtype
+        self.weight_input, self.weight_hidden, self.bias = _recurrent(
+            self, in_features, hidden_features, 4, key, weight_init, dtype
         )
-        self.bias = pnp.zeros(4 * hidden_features, dtype)
 
     def init_state(self, batch=()):
         """(h, c) of zeros, [*batch, hidden_features] each."""
@@ -160,6 +157,10 @@ class LSTMCell(Module):
         return zeros, zeros
 
     def __call__(self, x, state):
+        is_pair = isinstance(state, (tuple, list)) and len(state) == 2
+        _require(
+            is_pair, f"LSTMCell: the state is a {type(state).__name__}", "give (h, c)", "TreeError"
+        )
         hidden, cell = state
         gates = x @ self.weight_input + hidden @ self.weight_hidden + self.bias
         i, f, g, o = pnp.split(gates, 4, axis=-1)

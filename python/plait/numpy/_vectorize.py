@@ -7,6 +7,7 @@ import functools
 import re
 
 from plait import _plait
+from plait._functions import check_callable
 
 _AXES = r"\(\s*(?:\w+(?:\s*,\s*\w+)*)?\s*\)"
 _SIDE = rf"{_AXES}(?:\s*,\s*{_AXES})*"
@@ -33,6 +34,7 @@ def vectorize(pyfunc, *, excluded=(), signature=None):
     axes, whose sizes agree where names do, and gives such; ShapeError when an argument lacks them. Arguments whose
     position or keyword is in excluded go to pyfunc as they are; other keywords are an error.
     """
+    check_callable("vectorize", pyfunc)
     wanted, given = _parse(signature) if signature is not None else (None, None)
     names = {item for item in excluded if isinstance(item, str)}
 

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from plait import _names
+from plait import _names, _plait
 from plait import numpy as _numpy
 from plait._plait import catalogue as _catalogue
 
@@ -23,6 +23,13 @@ class RegularGridInterpolator:
     ):
         self.grid = tuple(_numpy.asarray(each) for each in points)
         self.values = _numpy.asarray(values)
+        sizes = tuple(each.shape for each in self.grid)
+        if sizes != tuple((size,) for size in self.values.shape[: len(self.grid)]):
+            _plait.fail(
+                "ShapeError",
+                f"RegularGridInterpolator: points of shapes {sizes} for values of shape {self.values.shape}",
+                "give values with an axis for each axis of the grid, and a point for each value",
+            )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 
     def __call__(self, xi, method=None):
