@@ -6,7 +6,6 @@
 
 #include <plait/base/stored.h>
 #include <plait/control/primitives.h>
-#include "functions/known_numbers.h"
 #include <plait/trace/concrete.h>
 
 #include "functions/known_numbers.h"
@@ -197,19 +196,6 @@ Array random::uniform(Operand key, const Shape& shape, OptionalDType dtype, Oper
   const Array least = to_shape_of(
       "uniform", low ? Array::literal(low->as_double(), to) : astype(minval, to), shape);
   const Array most = to_shape_of(
-  // A number of Python that 32 bits do not hold was meant for a wider dtype.
-  const auto require_fits = [&](const char* name, const Array& end) {
-    if (!end.aval().weak || size_of(to) > 4) return;
-    if (any_known<std::int64_t>(end, [](std::int64_t number) {
-          return number < std::numeric_limits<std::int32_t>::min() || number > std::int64_t(1)
-                                                                                   << 32;
-        }))
-      throw ValueError(
-          std::string("randint: ") + name + " does not fit " + std::string(name_of(to)),
-          "ask for a wider dtype, as in dtype='int64'");
-  };
-  require_fits("minval", minval);
-  require_fits("maxval", maxval);
       "uniform", high ? Array::literal(high->as_double(), to) : astype(maxval, to), shape);
   Arrays ends{least, most};
   if (least.ndim() != most.ndim())
@@ -372,8 +358,6 @@ random::Population::Population(Array array) {
   count_ = Dim(array.item<std::int64_t>());
 }
 
-    if (any_known<double>(weights, [](double weight) { return !(weight >= 0); }))
-      throw ValueError("choice: a probability is negative or NaN", "give positive ones");
 Array random::permutation(Operand key, const Population& x, int axis, bool independent) {
   require_key("permutation", key);
   if (x.count()) return shuffle(key, counting(*x.count()), 0);
