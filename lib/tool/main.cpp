@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tool/command.h"
+#include "tool/job.h"
 
 namespace plait::tool {
 namespace {
@@ -61,10 +62,12 @@ int print(const std::string& text) {
 
 int run_verb(const Verb& verb, std::span<const std::string> words) {
   for (const std::string& word : words) {
-    if (word == "--") break;
+    if (word == "--" || (verb.run == &run && names_a_program(word))) break;
     if (asks_for_help(word)) return print(help_of(verb));
   }
   try {
+    if (verb.run == &run)
+      if (const std::optional<int> code = run_processes(words)) return *code;
     return verb.run(Arguments(verb, words));
   } catch (const Usage& usage) {
     std::fprintf(stderr, "plait %s: %s\n  fix: %splait help %s says more\n", verb.name,

@@ -17,9 +17,18 @@ constexpr char inputs_help[] =
     "(x, weights['w'] or weights.w), by position (arr_0, arr_1, ...), or one by one:\n"
     "--inputs x=photo.npy. Without --inputs and --set it runs on the test vector of the file.\n";
 
+constexpr char processes_help[] =
+    "\n"
+    "A script or an executable program runs too, with the words that follow it:\n"
+    "plait run -n 4 train.py --rate 0.1 starts four ranks by the mpirun of this machine, or by "
+    "the\n"
+    "command in PLAIT_MPIRUN, each with its share of the cores (PLAIT_THREADS). Under another\n"
+    "launcher, as in `srun plait run train.py`, it is one rank.\n";
+
 }  // namespace
 
 std::span<const Verb> verbs() {
+  static const std::string run_help = std::string(inputs_help) + processes_help;
   static const std::vector<Verb> all = {
       {"info",
        "FILE",
@@ -79,9 +88,10 @@ std::span<const Verb> verbs() {
            input_options(),
        &draw},
       {"run", "FILE [ENTRY]", 1, 2,
-       "runs an entry on arrays from files, and prints or writes the results", inputs_help,
+       "runs an entry on arrays from files, and prints or writes the results", run_help.c_str(),
        std::vector<Option>{
-           {"-o", "FILE", "where results go: .npz, .npy or .safetensors; else a table"}} +
+           {"-o", "FILE", "where results go: .npz, .npy or .safetensors; else a table"},
+           {"-n", "N", "as the first option: on so many ranks, which MPI starts"}} +
            input_options(),
        &run},
       {"profile", "FILE [ENTRY]", 1, 2,

@@ -16,6 +16,7 @@ def main():
         if not program or os.path.samefile(program, sys.argv[0]):
             print("plait: the program `plait` is not installed beside the package", file=sys.stderr)
             return 127
+    os.environ.setdefault("PLAIT_PYTHON", sys.executable)  # of scripts that `plait run` runs
     os.execv(program, [program, *sys.argv[1:]])
 
 
