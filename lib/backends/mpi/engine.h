@@ -102,6 +102,7 @@ class Engine final : public Communicator {
           "MPI_Comm_split_type");
     check(mpi_.comm_size(machine, &num_on_this_machine_), "MPI_Comm_size");
     check(mpi_.comm_free(&machine), "MPI_Comm_free");
+    is_crowded_ = num_on_this_machine_ > sysconf(_SC_NPROCESSORS_ONLN);
     has_ended_.resize(std::size_t(size_));
     was_ahead_.resize(std::size_t(size_));
   }
@@ -123,7 +124,6 @@ class Engine final : public Communicator {
     if (!lock) abort(self() + " ends while another of its threads waits for other ranks", status);
     std::vector<Pending> notes;
     tell_all(Note::end, notes);
-    constexpr Seconds grace{2};
     const Clock::time_point began = Clock::now();
     const auto has_all = [&] {
       test_all(notes);
@@ -132,7 +132,7 @@ class Engine final : public Communicator {
       return notes.empty();
     };
     for (long turn = 0; read_notes("has ended its program"), !has_all(); ++turn) {
-      if (status != 0 && Clock::now() - began > grace)
+      if (status != 0 && Clock::now() - began > sure_)
         abort(self() + " ended with exit code " + std::to_string(status) +
                   " while others are at work, and ends the job",
               status);
@@ -248,7 +248,7 @@ class Engine final : public Communicator {
     const Clock::time_point began = Clock::now();
     const Seconds awake{5e-3 + 4e-9 * double(bytes)};
     Clock::time_point looked = began;
-    bool is_long = false;
+    bool is_long = is_crowded_;
     for (long turn = 0;; ++turn) {
       test_all(pending_, &what);
       if (pending_.empty()) return;
@@ -283,11 +283,10 @@ class Engine final : public Communicator {
     const std::string state = "has waited " + text_of(waited) + " for " + awaited() + " in " + what;
     read_notes(state);
     if (waited > deadline_) give_up(state, "the time is up");
-    constexpr Seconds sure{2};
     const Clock::time_point now = Clock::now();
     for (const Pending& one : pending_) {
       const auto& ended = has_ended_[std::size_t(one.peer)];
-      if (ended && now - *ended > sure)
+      if (ended && now - *ended > sure_)
         give_up(state, named({one.peer}) + " has ended its program");
       if (one.kind != Pending::receive) continue;
       // What it sent for this call would have been taken: this belongs to another call.
@@ -299,7 +298,7 @@ class Engine final : public Communicator {
         since.reset();
       else if (!since)
         since = now;
-      else if (now - *since > sure)
+      else if (now - *since > sure_)
         give_up(state, named({one.peer}) + " is in another collective, or in one of another size");
     }
     if (waited < between_looks_around_ * 2)  // what another wait has seen
@@ -318,8 +317,7 @@ class Engine final : public Communicator {
     std::vector<Pending> notes;
     tell_all(Note::deadline, notes);
     // Others say where they are. What they wait for may come meanwhile, and helps nobody any more.
-    const Clock::time_point end = Clock::now() + std::chrono::seconds(1);
-    while (Clock::now() < end) {
+    for (const auto began = Clock::now(); Clock::now() - began < sure_ / 2;) {
       test_all(notes);
       usleep(1000);
     }
@@ -367,12 +365,13 @@ class Engine final : public Communicator {
   const typename Abi::Constants constants_;
   const Job job_;
   const Seconds deadline_;
-  const Seconds between_looks_around_{std::min(0.25, deadline_.count() / 4)};
+  // How long what should not be is seen before it is believed: messages may be under way.
+  const Seconds sure_{std::min(2.0, deadline_.count() / 4)}, between_looks_around_{sure_ / 8};
   const pid_t process_ = getpid();
   std::mutex mutex_;  // MPI_THREAD_SERIALIZED
   Comm data_{}, notes_{};
   int rank_ = 0, size_ = 1, num_on_this_machine_ = 1;
-  bool is_ours_ = false;
+  bool is_ours_ = false, is_crowded_ = false;
   std::optional<Clock::time_point> has_spoken_;  // of its wait, where a rank gave up
   std::string name_;
   std::vector<Pending> pending_;

@@ -1,0 +1,152 @@
+"""The engine of jobs, under each MPI that is here: collectives, errors instead of waits, `plait run -n`.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from command_line import run as run_alone
+from mpi_jobs import ENGINE_JOB, environment, launcher, launchers, run, start  # noqa: F401
+
+pytestmark = pytest.mark.skipif(not ENGINE_JOB.exists(), reason=f"{ENGINE_JOB} is not built")
+
+
+def test_there_is_an_mpi_to_test_with():
+    if not launchers():
+        pytest.skip("there is no MPI here: pip install mpich")
+
+
+@pytest.mark.parametrize("num_ranks", [2, 4, 5])
+def test_collectives_have_the_bits_of_one_process(launcher, num_ranks):  # noqa: F811
+    code, out, err = run(launcher, num_ranks, ENGINE_JOB, "laws")
+    assert code == 0, out + err
+    threads = max(1, min(os.cpu_count(), len(os.sched_getaffinity(0))) // num_ranks)
+    for rank in range(num_ranks):
+        assert f"rank {rank} of {num_ranks}: fine on " in out
+    assert out.count(f"{num_ranks} here, {threads} threads") == num_ranks
+
+
+def test_ranks_that_disagree_are_told_what_each_is_about_to_do(launcher):  # noqa: F811
+    code, out, err = run(launcher, 3, ENGINE_JOB, "disagree")
+    assert code == 0, out + err
+    assert out.count("ranks 0 and 2: psum at a.py:1 (call 1, program 6)\n") == 3
+    assert out.count("rank 1: psum at b.py:2 (call 1, program 8)\n") == 3
+
+
+def test_a_wait_ends_by_its_deadline_and_all_that_wait_say_where(launcher):  # noqa: F811
+    code, out, err = run(launcher, 3, ENGINE_JOB, "stop", PLAIT_DEADLINE="1")
+    assert code != 0
+    for rank in (0, 2):
+        assert f"plait: rank {rank} of 3 (process " in err
+    assert err.count("for rank 1 in the psum at train.py:12") == 2
+    assert "the time is up, so the job ends" in err
+
+
+@pytest.mark.parametrize(
+    "what, reason",
+    [("fail", "plait: rank 1 of 3 (process"), ("end", "rank 1 has ended its program")],
+)
+def test_nobody_waits_for_a_rank_that_has_ended(launcher, what, reason):  # noqa: F811
+    began = time.monotonic()
+    code, out, err = run(launcher, 3, ENGINE_JOB, what, PLAIT_DEADLINE="4")
+    assert code == (3 if what == "fail" else 1)
+    assert reason in err
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_ranks_that_diverge_at_random_end_in_an_error(launcher, seed):  # noqa: F811
+    code, out, err = run(launcher, 4, ENGINE_JOB, "diverge", seed, PLAIT_DEADLINE="4")
+    assert code != 0
+    assert "in another collective" in err or "has ended its program" in err
+
+
+def is_running(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(") ")[2][0] != "Z"  # which init has not yet waited for
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def kill_one(launcher, victim):  # noqa: F811
+    """Seconds until the job has ended, and its errors, after SIGKILL of one of its ranks."""
+    job = start(launcher, 4, ENGINE_JOB, "work")
+    processes = {}
+    while len(processes) < 4:
+        rank, process = map(int, job.stdout.readline().split())
+        processes[rank] = process
+    time.sleep(0.2)
+    os.kill(processes[victim], signal.SIGKILL)
+    began = time.monotonic()
+    _, err = job.communicate(timeout=60)
+    assert job.returncode != 0
+    assert f"plait: rank {victim} of 4 (process {processes[victim]} on " in err
+    assert "was ended by SIGKILL" in err
+    while any(is_running(process) for process in processes.values()):
+        assert time.monotonic() - began < 10
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def test_a_rank_that_is_killed_ends_the_job_and_is_named(launcher):  # noqa: F811
+    for victim in (0, 3):
+        assert kill_one(launcher, victim) < 10
+
+
+def test_a_forked_child_is_no_rank(launcher):  # noqa: F811
+    code, out, err = run(launcher, 2, ENGINE_JOB, "fork")
+    assert code == 0, out + err
+
+
+def test_scripts_and_programs_run_on_ranks_with_their_own_words(launcher, tmp_path):  # noqa: F811
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\n"
+        "rank = os.environ.get('OMPI_COMM_WORLD_RANK', os.environ.get('PMI_RANK'))\n"
+        "print(rank, sys.argv[1:], os.environ['PLAIT_THREADS'])\n"
+        "sys.exit(7 if '--fail' in sys.argv and rank == '1' else 0)\n"
+    )
+    code, out, err = run(launcher, 2, script, "--rate", "0.1", "-n", PLAIT_PYTHON=sys.executable)
+    assert code == 0, err
+    threads = max(1, min(os.cpu_count(), len(os.sched_getaffinity(0))) // 2)
+    assert sorted(out.splitlines()) == [
+        f"{rank} ['--rate', '0.1', '-n'] {threads}" for rank in (0, 1)
+    ]
+    code, out, err = run(launcher, 2, script, "--fail", PLAIT_PYTHON=sys.executable)
+    assert code == 7
+
+
+def test_a_signal_to_the_launcher_reaches_the_ranks(launcher):  # noqa: F811
+    job = start(launcher, 2, ENGINE_JOB, "work")
+    processes = [int(job.stdout.readline().split()[1]) for _ in range(2)]
+    job.send_signal(signal.SIGTERM)
+    _, err = job.communicate(timeout=30)
+    assert job.returncode != 0
+    assert "was ended by" not in err  # as somebody asked for it
+    deadline = time.monotonic() + 10
+    while any(is_running(process) for process in processes):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_program_runs_alone_without_a_launcher(tmp_path):
+    assert run_alone("run", ENGINE_JOB) == (0, "alone\n", "")
+
+
+@pytest.mark.parametrize(
+    "words, problem",
+    [
+        (["-n"], "-n needs a value: N"),
+        (["-n", "two", "a.py"], "-n two is no number of ranks"),
+        (["-n", "2"], "-n is followed by the program: script.py, or a path"),
+        (["-n", "2", "absent.py"], "absent.py cannot be read: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_started_is_said(words, problem):
+    code, out, err = run_alone("run", *words)
+    assert code != 0 and out == "" and problem in err
