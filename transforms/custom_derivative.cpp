@@ -301,7 +301,8 @@ Jaxpr with_captured(const Traced& traced, const std::vector<Aval>& operands, std
 }
 
 // The depth of rules that are traced one inside another on this thread. A rule that applies its own
-// function would be traced without end.
+// function would be traced without end: from some depth on, rules wait for somebody who
+// differentiates. One that differentiates its own function does not end then either.
 class StagedRule {
  public:
   explicit StagedRule(const std::string& name) {
@@ -315,6 +316,7 @@ class StagedRule {
   }
   ~StagedRule() { --depth_; }
   static bool is_endless() { return is_endless_; }
+  static bool waits() { return depth_ >= 4; }
   StagedRule(const StagedRule&) = delete;
 
  private:
@@ -487,7 +489,7 @@ Arrays stage_custom(const Function& function, const CustomRules& rules,
   add_captured(body, staged.captured);
   CustomDerivative custom;
   custom.name = name;
-  bool is_pending = rules.reads_zeros;
+  bool is_pending = rules.reads_zeros || StagedRule::waits();
   if (!is_pending) {
     Flags varies;
     for (const Aval& aval : staged.avals) varies.push_back(is_differentiable(aval));

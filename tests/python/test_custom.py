@@ -437,6 +437,24 @@ def test_rules_know_what_varies(make, where):
     assert float(plait.jit(plait.grad(total))(x, y)[0]) == 5
 
 
+def test_rules_may_apply_functions_that_are_wrapped_anew_for_each_call():
+    def cube(x):
+        f = plait.custom_vjp(lambda x: x**3)
+        f.defvjp(lambda x: (cube(x), x), lambda x, ct: (ct * 3 * x**2,))
+        return f(x)
+
+    def square(x):
+        f = plait.custom_jvp(lambda x: x**2)
+        f.defjvp(lambda primals, tangents: (square(*primals), 2 * primals[0] * tangents[0]))
+        return f(x)
+
+    for f, values in ((cube, [8, 12, 12, 6]), (square, [4, 4, 2, 0])):
+        g = plait.jit(f)
+        for value in values:
+            np.testing.assert_allclose(g(2.0), value)
+            g = plait.grad(g)
+
+
 @pytest.mark.parametrize(
     "transform", [plait.jit, plait.vmap, lambda f: lambda x, y: plait.vmap(plait.jit(f))(x, y)]
 )
