@@ -196,12 +196,13 @@ _KEYS = {
 }
 
 
-def leaves_with_path(tree, is_leaf=None):
-    """Pairs of a leaf's path, a tuple of keys, and the leaf."""
+def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+    """Pairs of a leaf's path, a tuple of keys, and the leaf. is_leaf(node) says where to stop, or is_leaf(path, node)."""
     result = []
 
     def walk(node, path):
-        children = _plait.node_keys(node, is_leaf)
+        stop = _functools.partial(is_leaf, path) if is_leaf and is_leaf_takes_path else is_leaf
+        children = _plait.node_keys(node, stop)
         if children is None:
             result.append((path, node))
             return
@@ -212,14 +213,24 @@ def leaves_with_path(tree, is_leaf=None):
     return result
 
 
-def flatten_with_path(tree, is_leaf=None):
+def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """leaves_with_path(tree), and the structure."""
-    return leaves_with_path(tree, is_leaf), structure(tree, is_leaf)
+    if is_leaf is None or not is_leaf_takes_path:
+        return leaves_with_path(tree, is_leaf), structure(tree, is_leaf)
+    answers = []
+
+    def stop(path, node):
+        answers.append(is_leaf(path, node))
+        return answers[-1]
+
+    pairs = leaves_with_path(tree, stop, True)
+    given = iter(answers)  # both go through the nodes in one order
+    return pairs, structure(tree, lambda node: next(given))
 
 
-def map_with_path(f, tree, *rest, is_leaf=None):
+def map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     """The tree of f(path, leaf, *corresponding leaves of the other trees)."""
-    pairs, treedef = flatten_with_path(tree, is_leaf)
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [treedef.flatten_up_to(other) for other in rest]
     return unflatten(
         treedef, [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]

@@ -103,6 +103,10 @@ def test_paths():
     assert path == (tree.DictKey("layers"), tree.SequenceKey(0), tree.GetAttrKey("w"))
     named = tree.map_with_path(lambda path, leaf: tree.keystr(path), value)
     assert named["layers"][1] == Point("['layers'][1].x", "['layers'][1].y")
+    second = lambda path, node: path == (tree.DictKey("layers"), tree.SequenceKey(1))  # noqa: E731
+    pairs, structure = tree.flatten_with_path(value, second, is_leaf_takes_path=True)
+    assert [leaf for _, leaf in pairs] == [1, 2, Point(3, 4), 5, 6]
+    assert structure.unflatten([leaf for _, leaf in pairs]) == value
 
 
 def test_registration_by_class():

@@ -12,7 +12,6 @@ from plait.tree_util import (
     flatten_one_level as _flatten_one_level,
     register_dataclass as _register_dataclass,
     tree_flatten,
-    tree_flatten_with_path,
     tree_structure,
     tree_transpose as _tree_transpose,
     treedef_is_leaf,
@@ -21,15 +20,6 @@ from plait.tree_util import (
 from jax import _doors
 
 _plait.set_every_dataclass_is_a_tree(False)
-
-
-def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
-    """The tree of f(path, leaf, *corresponding subtrees of the others)."""
-    pairs, structure = tree_flatten_with_path(tree, is_leaf)
-    columns = [structure.flatten_up_to(other) for other in rest]
-    return structure.unflatten(
-        [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]
-    )
 
 
 def tree_transpose(outer_treedef, inner_treedef=None, pytree_to_transpose=None):
