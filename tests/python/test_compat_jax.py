@@ -105,6 +105,12 @@ IDIOMS = {
     "unconstrained": ("U = jax.sharding.PartitionSpec.UNCONSTRAINED", "[isinstance(U, str), repr(jax.P('a', U))]", [False, "P('a', UNCONSTRAINED)"]),
     "triangular": ("from jax.scipy.linalg import solve_triangular", "solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([2.0, 5.0]), trans=True)", [1.0, 1.0]),
     "tolerances": ("", "jnp.isclose(x[0], x[0] + 0.5, atol=jnp.array([1.0, 0.1, 0.6]))", [True, False, True]),
+    "root": ("f = jax.jit(lambda c: jax.lax.custom_root(lambda v: v**3 - c, 1.0, lambda f, v: jnp.cbrt(c), lambda g, t: t / g(1.0)))", "[f(8.0), jax.grad(f)(8.0)]", [2.0, 1 / 12]),
+    "captured": ("a, b = jnp.array(2.0), jnp.asarray(3)", "len(jax.make_jaxpr(lambda v: v * a + b)(1.0).consts)", 2),
+    "stored": ("y = []; jax.jit(lambda v: y.append(v) or v)(x)", "len(y)", 1),
+    "containers": ("from jax._src.tree_util import _registry; D = jax.tree_util.register_dataclass(type('D', (), {}), [], [])", "[D in _registry, dict in _registry, str in _registry]", [True, True, False]),
+    "leaf_paths": ("y = jax.tree.leaves_with_path({'a': [1], 'b': [2, 3]}, is_leaf=lambda p, v: jax.tree_util.keystr(p) == \"['b']\", is_leaf_takes_path=True)", "[v for _, v in y]", [1, [2, 3]]),
+    "initializer_key": ("", "jax.nn.initializers.constant(2.0)(object(), (2,))", [2.0, 2.0]),
     "version": ("import importlib.metadata as m", "[jax.__version__, m.version('jax'), m.version('jaxlib')]", ["0.10.2"] * 3),
 }  # fmt: skip
 
@@ -115,6 +121,10 @@ REFUSED = {
     "absent": ("jax.numpy.no_such", "has not got it"),
     "stablehlo": ("jax.export.export(lambda v: v)", "StableHLO"),
     "pallas": ("jax.experimental.pallas.pallas_call(1)", "Pallas"),
+    "hijax": (
+        "__import__('jax.experimental.hijax').experimental.hijax.HiPrimitive('new').bind(x)",
+        "users' own types",
+    ),
     "mlir": ("jax.interpreters.mlir.ir_constant(1)", "MLIR"),
     "mesh": ("jax.sharding.Mesh(np.array(jax.devices() * 2), 'i')", "run on one"),
     "nan_checks": ("jax.config.update('jax_debug_nans', True)", "first_nan"),

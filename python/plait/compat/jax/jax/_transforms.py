@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 import plait
-from plait import _captures, _derivatives, _plait
+from plait import _captures, _derivatives, _left, _plait
 from plait._functions import wraps
 from plait._plait import flatten, unflatten
 
@@ -61,12 +61,14 @@ def _jit(options, fun):
 
 
 def keep_captures():
-    """Makes jit keep what functions read from outside as it was in tracing, as in JAX; part of `import jax`."""
+    """Makes jit keep what functions read from outside as it was in tracing, and lets them store traced values outside,
+    as in JAX; part of `import jax`."""
 
     def find(function, wanted, arguments=(), converted=None):
         return [[] for _ in wanted], []  # no places to read again, nothing to compare
 
     _captures.find = find
+    _left.check = lambda function, objects=(): None  # what functions store while they are traced
 
 
 def vmap(

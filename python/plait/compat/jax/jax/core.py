@@ -6,6 +6,8 @@ SPDX-License-Identifier: Apache-2.0
 import contextlib
 from typing import Any
 
+import numpy as np
+
 import plait
 from plait import _plait
 
@@ -18,6 +20,8 @@ AbstractValue = ShapedArray
 Value = Any
 ParamDict = dict
 Atom = Any
+# Types of values that libraries add to; plait asks values themselves.
+pytype_aval_mappings: dict = {np.ndarray: _plait.aval_of}
 
 
 def get_aval(x):

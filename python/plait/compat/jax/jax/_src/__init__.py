@@ -7,5 +7,8 @@ from jax._doors import lacking
 
 __getattr__ = lacking(
     __name__,
-    "ad_util callback compiler core custom_derivatives dispatch dtypes flatten_util traceback_util tree_util util xla_bridge".split(),
+    (
+        "ad_util callback checkify compiler core custom_derivatives dispatch dtypes effects flatten_util state "
+        "traceback_util tree_util util xla_bridge"
+    ).split(),
 )

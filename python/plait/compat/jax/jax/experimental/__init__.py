@@ -12,6 +12,7 @@ __getattr__ = _doors.lacking(
     [
         "checkify",
         "compilation_cache",
+        "hijax",
         "jax2tf",
         "layout",
         "mesh_utils",

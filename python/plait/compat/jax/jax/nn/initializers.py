@@ -14,11 +14,11 @@ from jax._dtypes import canonical
 Initializer = Callable[..., Any]
 
 
-def _with_dtype(initializer):
+def _with_dtype(initializer, reads_key=True):
     """An initializer (key, shape, dtype) whose dtype is JAX's, and which takes where the array should lie."""
 
     def init(key, shape, dtype=float, out_sharding=None):
-        return initializer(key, shape, canonical(dtype))
+        return initializer(key if reads_key else 0, shape, canonical(dtype))
 
     return init
 
@@ -27,7 +27,7 @@ def _making(name):
     make = getattr(_initializers, name)
 
     def made(*args, dtype=float, **kwargs):
-        initialize = _with_dtype(make(*args, **kwargs))
+        initialize = _with_dtype(make(*args, **kwargs), name != "constant")
 
         def init(key, shape, dtype=dtype, out_sharding=None):
             return initialize(key, shape, dtype)
@@ -38,7 +38,7 @@ def _making(name):
     return made
 
 
-zeros, ones = _with_dtype(_initializers.zeros), _with_dtype(_initializers.ones)
+zeros, ones = (_with_dtype(make, False) for make in (_initializers.zeros, _initializers.ones))
 zeros.__name__, ones.__name__ = "zeros", "ones"
 for _name in (
     "constant glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform lecun_normal "

@@ -18,9 +18,13 @@ from jax._jaxprs import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from jax._primitives import Primitive
 from jax.extend.core import primitives
 
-Effect = Effects = Any
+Effects = Any
 no_effects: frozenset = frozenset()
 array_types = {plait.Array, np.ndarray}
+
+
+class Effect:
+    """The type of effects, which plait orders itself."""
 
 
 class Token:
