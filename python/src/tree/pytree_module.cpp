@@ -239,6 +239,9 @@ void add_pytree(py::module_& module) {
       },
       py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"),
       py::arg("flatten_with_keys_func") = py::none());
+  module.def("is_registered", [](py::object type) {
+    return registry().count(reinterpret_cast<PyTypeObject*>(type.ptr())) != 0;
+  });
   // Whether dataclasses that are not registered are trees, in this process; see pytree.h.
   module.def("set_every_dataclass_is_a_tree",
              [](bool every) { every_dataclass_is_a_tree() = every; });
