@@ -5,6 +5,7 @@
 #include <plait/base/hash.h>
 #include <plait/trace/array.h>
 
+#include <algorithm>
 #include <array>
 
 namespace plait {
@@ -28,11 +29,14 @@ struct TypedEquation {
   }
 };
 
-// Places by hash: an equation takes the place of an older one of the same hash. Equations that hold
-// host functions are not to be kept: those are released by their owners, not by a thread's end.
+// Places by hash, a few for each: an equation takes the place of that which was used least
+// recently. Programs of some hundred equations that run in turn find each other's places taken
+// seldom. Equations that hold host functions are not to be kept: those are released by their
+// owners, not by a thread's end.
 template <class Entry>
 class EquationCache {
  public:
+  // The place of an equation with this hash, or the one that it is to take: the caller looks.
   Entry& place_of(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
     std::size_t hash = hash_combine(std::size_t(primitive.index()), params.hash());
     for (const Array& input : inputs) {
@@ -40,11 +44,21 @@ class EquationCache {
       hash = hash * 31 + std::size_t(aval.dtype) * 4 + aval.weak * 2 + input.node()->is_taped();
       for (Dim dim : aval.shape) hash = hash_combine(hash, dim.hash());
     }
-    return places_[(hash >> 32 ^ hash) % places_.size()];
+    Group& group = groups_[(hash >> 32 ^ hash) % groups_.size()];
+    std::size_t at = 0;
+    while (at + 1 < group.size() && group[at].hash != hash) ++at;
+    if (at > 0) std::rotate(group.begin(), group.begin() + at, group.begin() + at + 1);
+    group[0].hash = hash;
+    return group[0].entry;
   }
 
  private:
-  std::array<Entry, 256> places_;
+  struct Place {
+    std::size_t hash = 0;
+    Entry entry;
+  };
+  using Group = std::array<Place, 4>;  // the latest first
+  std::array<Group, 256> groups_;
 };
 
 }  // namespace plait
