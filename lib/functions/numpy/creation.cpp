@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/narrow.h>
 #include <plait/trace/concrete.h>
+#include <plait/trace/devices.h>
 
 #include <cmath>
 
 #include "functions/functions.h"
+#include "functions/numpy/known_values.h"
 #include "primitives/linalg/places.h"
 
 namespace plait {
@@ -24,15 +26,18 @@ static void require_sizes(const Shape& shape, std::string_view function) {
           std::string(function) + ": the shape (" + shape.to_string() + ") has a negative size",
           "give sizes >= 0");
 }
+// One element as all of a shape.
+static View repeated(View number, const Shape& shape) {
+  number.shape = shape.to_sizes();
+  number.strides = Sizes64(number.shape.size(), 0);
+  return number;
+}
 static Array filled(const Shape& shape, double value, DType dtype, std::string_view function) {
   require_sizes(shape, function);
   if (Trace::current() || !DeviceScope::current().is_host() || !shape.is_constant())
     return own(lax::full(shape, value, dtype));
   const Buffer number = Array::literal(value, dtype).buffer();
-  View all = number.view();
-  all.shape = shape.to_sizes();
-  all.strides = Sizes64(all.shape.size(), 0);
-  Buffer made = Buffer::copy_of(all);
+  Buffer made = Buffer::copy_of(repeated(number.view(), shape));
   made.set_free(true);
   return make_concrete({shape, dtype, false}, std::move(made));
 }
@@ -215,16 +220,19 @@ DiagonalPlaces diagonal_places(std::int64_t rows, std::int64_t columns, int k) {
           std::max<std::int64_t>(0, std::min(rows - row, columns - column))};
 }
 
-// The matrix with these elements on diagonal k and zeros elsewhere: in a row, one element and as
-// many zeros as there are columns take turns. There are as many as the diagonal has places. For
-// eager calls: in programs places are compared, which reads nothing, and holds for named sizes too.
-Array on_diagonal(const Array& elements, std::int64_t rows, std::int64_t columns, int k) {
+// The matrix with these elements on diagonal k and zeros elsewhere, for eager calls: programs
+// compare places, which reads nothing, and holds for named sizes too.
+Array on_diagonal(const Aval& element, const View& elements, std::int64_t rows,
+                  std::int64_t columns, int k) {
   const auto [first, count] = diagonal_places(rows, columns, k);
-  if (count == 0) return lax::full({rows, columns}, 0, elements.dtype());
-  const std::int64_t last = first + (count - 1) * (columns + 1);
-  const Array row =
-      lax::pad(elements, constant(0, elements), {{first, rows * columns - last - 1, columns}});
-  return lax::reshape(row, {rows, columns});
+  const Buffer zero = Array::literal(0, element.dtype).buffer();
+  Buffer made = Buffer::copy_of(repeated(zero.view(), {rows, columns}));
+  View places = made.view();
+  places.data = places.as<char>() + first * size_of(places.dtype);
+  places.shape = {count};
+  places.strides = {columns + 1};
+  if (count > 0) copy_elements(elements, places);
+  return make_concrete({{rows, columns}, element.dtype, element.weak}, std::move(made));
 }
 
 }  // namespace
@@ -232,11 +240,16 @@ Array on_diagonal(const Array& elements, std::int64_t rows, std::int64_t columns
 Array numpy::eye(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
   const Dim columns = M.value_or(N);
   const DType to = dtype.value_or(default_float());
-  if (Trace::current() || !N.is_constant() || !columns.is_constant())
+  if (Trace::current() || !DeviceScope::current().is_host() || !N.is_constant() ||
+      !columns.is_constant())
     return plait::functions::astype(matrices::compare_places(lax::eq, N, columns, k), to);
   require_sizes({N, columns}, "eye");
-  const std::int64_t count = diagonal_places(N.constant(), columns.constant(), k).count;
-  return on_diagonal(lax::full({count}, 1, to), N.constant(), columns.constant(), k);
+  const std::int64_t rows = N.constant();
+  const Shape places{diagonal_places(rows, columns.constant(), k).count};
+  const Buffer one = Array::literal(1, to).buffer();
+  Array made = on_diagonal({{}, to}, repeated(one.view(), places), rows, columns.constant(), k);
+  set_free(std::span<const Array>(&made, 1));
+  return made;
 }
 Array numpy::identity(Dim n, OptionalDType dtype) { return eye(n, {}, 0, dtype); }
 Array numpy::tri(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
@@ -260,8 +273,13 @@ Array numpy::diag(Operand v, int k) {
     throw ShapeError("diag: an array of " + std::to_string(v.ndim()) + " axes",
                      "give a vector or a matrix");
   const int below = std::abs(k);
-  if (const Dim n = v.shape(0) + below; n.is_constant() && !Trace::current())
-    return on_diagonal(v, n.constant(), n.constant(), k);
+  if (is_known(v)) {
+    const std::int64_t n = v.shape(0).constant() + below;
+    const Buffer elements = v.buffer();
+    const Array made = on_diagonal(v.aval(), elements.view(), n, n, k);
+    if (elements.is_free()) set_free(std::span<const Array>(&made, 1));
+    return made;
+  }
   const Array padded =
       k == 0 ? Array(v) : lax::pad(v, constant(0, v), {{k > 0 ? below : 0, k > 0 ? 0 : below, 0}});
   const Dim n = padded.shape(0);
