@@ -129,7 +129,7 @@ Array whole(const Array& output, const MeshSpec& spec, const std::string& who) {
                          "' of the mesh, which its spec does not name",
                      "name it in out_specs, or make the result the same in all places, as with "
                      "lax.psum or lax.pmean");
-  return mesh::unshard(output, spec);
+  return places::unshard(output, spec);
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ Arrays flat::shard_map(const Function& function, const Mesh& mesh,
           const InsideMesh inside(mesh);
           Arrays blocks;
           for (std::size_t i = 0; i < whole_inputs.size(); ++i)
-            blocks.push_back(mesh::shard(whole_inputs[i], in_specs[i]));
+            blocks.push_back(places::shard(whole_inputs[i], in_specs[i]));
           outputs = function(blocks);
         }
         const std::vector<MeshSpec> specs = out_specs.specs(outputs.size());

@@ -352,7 +352,7 @@ struct Lowering {
     return MeshAxis::from_string(params.get<std::string>("axis"));
   }
   static MeshAxes axes_of(const Params& params) {
-    return mesh::axes_in(params.get<std::string>("axes"));
+    return places::axes_in(params.get<std::string>("axes"));
   }
   static MeshSpec spec_of(const Params& params) {
     return MeshSpec::from_string(params.get<std::string>("spec"));

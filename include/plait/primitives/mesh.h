@@ -40,7 +40,7 @@ struct MeshSpec {
   bool operator==(const MeshSpec&) const = default;
 };
 
-namespace mesh {
+namespace places {
 
 MeshAxes axes_in(const std::string& text);  // of "x:4@2,y:2"
 
@@ -54,5 +54,5 @@ Array axis_index(const MeshAxis& axis);
 Array shard(Operand x, const MeshSpec& spec);
 Array unshard(Operand x, const MeshSpec& spec);
 
-}  // namespace mesh
+}  // namespace places
 }  // namespace plait

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <plait/primitives/mesh.h>
-#include <plait/transforms/transforms.h>
+#include <plait/transforms/api.h>
 
 namespace plait {
 
@@ -28,6 +28,30 @@ class Mesh {
   std::vector<MeshAxis> axes_;
 };
 
+// For each axis of an array the axis of the mesh along which it is divided, several, or none:
+// P("data", std::nullopt). Axes left out at the end are whole.
+class PartitionSpec {
+ public:
+  struct Part {
+    Part(std::nullopt_t) {}                                                // NOLINT
+    Part(const char* name) : names{name} {}                                // NOLINT
+    Part(std::string name) : names{std::move(name)} {}                     // NOLINT
+    Part(std::vector<std::string> several) : names(std::move(several)) {}  // NOLINT
+    std::vector<std::string> names;
+  };
+  PartitionSpec() = default;
+  template <class... Parts>
+    requires(sizeof...(Parts) > 0 && (std::is_convertible_v<Parts, Part> && ...))
+  explicit PartitionSpec(Parts&&... parts) : names_{Part(std::forward<Parts>(parts)).names...} {}
+  const std::vector<std::vector<std::string>>& names() const { return names_; }
+
+ private:
+  std::vector<std::vector<std::string>> names_;
+};
+using P = PartitionSpec;
+// One spec for a whole tree, or a list for its parts.
+using PartitionTree = PrefixTree<PartitionSpec>;
+
 namespace flat {
 
 // What function gives for the blocks of inputs, each whole again. in_specs: by input; out_specs
@@ -42,4 +66,36 @@ Arrays shard_map(const Function& function, const Mesh& mesh, std::span<const Mes
                  const OutSpecs& out_specs, std::span<const Array> inputs, std::string_view name);
 
 }  // namespace flat
+
+// f, a function of one place of the mesh, as a function of whole arrays. in_specs: one spec, or a
+// list with one for each argument.
+template <class F>
+auto shard_map(F f, Mesh mesh, PartitionTree in_specs, PartitionTree out_specs) {
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Result = detail::result_of<F>;
+    return typename detail::signature_of<F>::template Returning<Result>(
+        [=](const auto&... arguments) -> Result {
+          TransformScope scope("shard_map", "");
+          const detail::Flat<F> flat(f, arguments...);
+          const auto spread = [&](const PartitionTree& tree, const std::string& what,
+                                  const TreeDef& structure) {
+            std::vector<PartitionSpec> given;
+            tree.spread(what, structure, given);
+            std::vector<MeshSpec> specs;
+            for (const PartitionSpec& spec : given) specs.push_back(mesh.spec(spec.names(), what));
+            return specs;
+          };
+          const std::vector<MeshSpec> inputs =
+              spread(in_specs, "shard_map: in_specs", TreeDef::tuple(flat.structures));
+          const flat::OutSpecs outputs{
+              [&](std::size_t) { return spread(out_specs, "shard_map: out_specs", *flat.result); },
+              [&](std::size_t output) { return "output " + std::to_string(output); }};
+          return unflatten<Result>(*flat.result, flat::shard_map(flat.function, mesh, inputs,
+                                                                 outputs, flat.inputs, "f"));
+        });
+  }
+}
+
 }  // namespace plait

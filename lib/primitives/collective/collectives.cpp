@@ -305,18 +305,18 @@ namespace {
 
 Array reduced(const char* function, const Primitive& by, const Array& x, const std::string& axis) {
   if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
-    return mesh::reduce(x, by == psum_p ? "sum" : by == pmax_p ? "max" : "min", *mesh);
+    return places::reduce(x, by == psum_p ? "sum" : by == pmax_p ? "max" : "min", *mesh);
   return bind(by, {x}, {{"axis", axis}});
 }
 Array gathered_over(const char* function, const Array& x, const std::string& axis, int at) {
   if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
-    return mesh::all_gather(x, *mesh, at);
+    return places::all_gather(x, *mesh, at);
   return gathered(x, axis, size_of_axis(function, axis), at);
 }
 Array exchanged_over(const char* function, const Array& x, const std::string& axis, int split,
                      int concat) {
   if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
-    return mesh::all_to_all(x, *mesh, split, concat);
+    return places::all_to_all(x, *mesh, split, concat);
   return exchanged(x, axis, size_of_axis(function, axis), split, concat);
 }
 
@@ -422,7 +422,7 @@ Array lax::ppermute(Operand x, const std::string& axis_name, const Permutation& 
                        "send one array from each example, and one to each");
   }
   if (const std::optional<MeshAxis>& mesh = of_mesh("ppermute", axis_name))
-    return mesh::ppermute(x, *mesh, from, to);
+    return places::ppermute(x, *mesh, from, to);
   return bind(ppermute_p, {x}, {{"axis", axis_name}, {"size", size}, {"from", from}, {"to", to}});
 }
 
@@ -437,7 +437,7 @@ Array lax::pswapaxes(Operand x, const std::string& axis_name, int axis) {
 
 Array lax::axis_index(const std::string& axis_name) {
   if (const std::optional<MeshAxis>& mesh = of_mesh("axis_index", axis_name))
-    return mesh::axis_index(*mesh);
+    return places::axis_index(*mesh);
   return bind(axis_index_p, {}, {{"axis", axis_name}});
 }
 Array lax::pvary(Operand x, const std::string& axis_name) {

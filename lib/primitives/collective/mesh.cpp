@@ -53,7 +53,7 @@ Batch::Rule pass_through(const Primitive& primitive) {
 
 }  // namespace
 
-MeshAxes mesh::axes_in(const std::string& text) {
+MeshAxes places::axes_in(const std::string& text) {
   MeshAxes axes;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
@@ -136,19 +136,19 @@ static const auto pvary_def =
         .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
-          aval.varying |= mesh::axes_in(params.get<std::string>("axes"));
+          aval.varying |= places::axes_in(params.get<std::string>("axes"));
           return std::vector<Aval>{aval};
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
-          return inputs[0].varying.includes(mesh::axes_in(params.get<std::string>("axes")));
+          return inputs[0].varying.includes(places::axes_in(params.get<std::string>("axes")));
         })
         .rule<Batch>(pass_through(pvary_p))
         .rule<Jvp>(linear_through(pvary_p))
         .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
           Array sum = cotangents[0].array();
           const MeshAxes added =
-              mesh::axes_in(params.get<std::string>("axes")).without(inputs[0].aval().varying);
-          for (const MeshAxis& axis : added.axes()) sum = mesh::reduce(sum, "sum", axis);
+              places::axes_in(params.get<std::string>("axes")).without(inputs[0].aval().varying);
+          for (const MeshAxis& axis : added.axes()) sum = places::reduce(sum, "sum", axis);
           return {sum};
         });
 
@@ -186,14 +186,14 @@ static const auto mesh_reduce_def =
           const MeshAxis axis = axis_of(params);
           const Array is_it =
               lax::convert_element_type(lax::eq(primals[0], outputs[0]), outputs[0].dtype());
-          const Array share = lax::div(is_it, mesh::reduce(is_it, "sum", axis));
-          return {mesh::reduce(lax::mul(tangents[0].array(), share), "sum", axis)};
+          const Array share = lax::div(is_it, places::reduce(is_it, "sum", axis));
+          return {places::reduce(lax::mul(tangents[0].array(), share), "sum", axis)};
         })
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
           if (params.text("kind") != "sum") throw InternalError("an extreme is not linear");
           return {varying_along(cotangents[0].array(), MeshAxes(axis_of(params)))};
         });
-Array mesh::reduce(Operand x, const std::string& kind, const MeshAxis& axis) {
+Array places::reduce(Operand x, const std::string& kind, const MeshAxis& axis) {
   return bind(mesh_reduce_p, {varying_along(x, MeshAxes(axis))}, over(axis).with("kind", kind));
 }
 
@@ -217,10 +217,10 @@ static const auto mesh_all_gather_def =
         .rule<Jvp>(linear_through(mesh_all_gather_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
           const Array parts =
-              mesh::all_to_all(cotangents[0].array(), axis_of(params), number_in(params, "at"), 0);
+              places::all_to_all(cotangents[0].array(), axis_of(params), number_in(params, "at"), 0);
           return {lax::reduce_sum(parts, std::vector<int>{0})};
         });
-Array mesh::all_gather(Operand x, const MeshAxis& axis, int at) {
+Array places::all_gather(Operand x, const MeshAxis& axis, int at) {
   return bind(mesh_all_gather_p, {varying_along(x, MeshAxes(axis))},
               over(axis).with("at", Dim(at)));
 }
@@ -251,10 +251,10 @@ static const auto mesh_all_to_all_def =
         })
         .rule<Jvp>(linear_through(mesh_all_to_all_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
-          return {mesh::all_to_all(cotangents[0].array(), axis_of(params),
+          return {places::all_to_all(cotangents[0].array(), axis_of(params),
                                    number_in(params, "concat"), number_in(params, "split"))};
         });
-Array mesh::all_to_all(Operand x, const MeshAxis& axis, int split, int concat) {
+Array places::all_to_all(Operand x, const MeshAxis& axis, int split, int concat) {
   return bind(mesh_all_to_all_p, {varying_along(x, MeshAxes(axis))},
               over(axis).with("split", Dim(split)).with("concat", Dim(concat)));
 }
@@ -273,10 +273,10 @@ static const auto mesh_ppermute_def =
         .rule<Batch>(pass_through(mesh_ppermute_p))
         .rule<Jvp>(linear_through(mesh_ppermute_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
-          return {mesh::ppermute(cotangents[0].array(), axis_of(params), params.get<Shape>("to"),
+          return {places::ppermute(cotangents[0].array(), axis_of(params), params.get<Shape>("to"),
                                  params.get<Shape>("from"))};
         });
-Array mesh::ppermute(Operand x, const MeshAxis& axis, const Shape& from, const Shape& to) {
+Array places::ppermute(Operand x, const MeshAxis& axis, const Shape& from, const Shape& to) {
   return bind(mesh_ppermute_p, {varying_along(x, MeshAxes(axis))},
               over(axis).with("from", from).with("to", to));
 }
@@ -295,7 +295,7 @@ static const auto mesh_axis_index_def =
           return std::vector<Batched>{{Array(bind(mesh_axis_index_p, {}, params)), std::nullopt}};
         })
         .rule<Jvp>(zero_derivative());
-Array mesh::axis_index(const MeshAxis& axis) { return bind(mesh_axis_index_p, {}, over(axis)); }
+Array places::axis_index(const MeshAxis& axis) { return bind(mesh_axis_index_p, {}, over(axis)); }
 
 // --- Blocks --------------------------------------------------------------------------------------
 
@@ -343,9 +343,9 @@ static const auto shard_def =
         .rule<Batch>(with_whole_front(shard_p))
         .rule<Jvp>(linear_through(shard_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
-          return {mesh::unshard(cotangents[0].array(), spec_of(params))};
+          return {places::unshard(cotangents[0].array(), spec_of(params))};
         });
-Array mesh::shard(Operand x, const MeshSpec& spec) {
+Array places::shard(Operand x, const MeshSpec& spec) {
   return spec.axes().empty() ? Array(x) : Array(bind(shard_p, {x}, divided(spec)));
 }
 
@@ -366,9 +366,9 @@ static const auto unshard_def =
         .rule<Batch>(with_whole_front(unshard_p))
         .rule<Jvp>(linear_through(unshard_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
-          return {mesh::shard(cotangents[0].array(), spec_of(params))};
+          return {places::shard(cotangents[0].array(), spec_of(params))};
         });
-Array mesh::unshard(Operand x, const MeshSpec& spec) {
+Array places::unshard(Operand x, const MeshSpec& spec) {
   if (spec.axes().empty()) return x;
   return bind(unshard_p, {varying_along(x, spec.axes())}, divided(spec));
 }
