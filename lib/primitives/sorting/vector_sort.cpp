@@ -34,82 +34,55 @@ namespace {
 
 using Vector = __m512i;
 
-struct Lanes32 {
-  using Key = std::uint32_t;
-  using Mask = __mmask16;
-  static constexpr int count = 16;
-
-  PLAIT_INLINE static Vector splat(Key x) { return _mm512_set1_epi32(int(x)); }
-  PLAIT_INLINE static Vector load(const Key* at) { return _mm512_loadu_si512(at); }
-  PLAIT_INLINE static Vector load(const Key* at, Mask mask, Vector rest) {
-    return _mm512_mask_loadu_epi32(rest, mask, at);
-  }
-  PLAIT_INLINE static void store(Key* at, Vector v) { _mm512_storeu_si512(at, v); }
-  PLAIT_INLINE static void store(Key* at, Mask mask, Vector v) {
-    _mm512_mask_storeu_epi32(at, mask, v);
-  }
-  PLAIT_INLINE static Vector least(Vector a, Vector b) { return _mm512_min_epu32(a, b); }
-  PLAIT_INLINE static Vector most(Vector a, Vector b) { return _mm512_max_epu32(a, b); }
-  // The least of both, but the greatest where mask is set.
-  PLAIT_INLINE static Vector least_or_most(Mask mask, Vector a, Vector b) {
-    return _mm512_mask_max_epu32(_mm512_min_epu32(a, b), mask, a, b);
-  }
-  PLAIT_INLINE static Mask less(Vector a, Vector b) { return _mm512_cmplt_epu32_mask(a, b); }
-  PLAIT_INLINE static Vector squeeze(Mask mask, Vector v) {
-    return _mm512_maskz_compress_epi32(mask, v);
-  }
-  PLAIT_INLINE static Vector permute(Vector index, Vector v) {
-    return _mm512_permutexvar_epi32(index, v);
-  }
-  PLAIT_INLINE static Vector permute(Vector a, Vector index, Vector b) {
-    return _mm512_permutex2var_epi32(a, index, b);
-  }
-  PLAIT_INLINE static Vector signs(Vector v) { return _mm512_srai_epi32(v, 31); }
-  PLAIT_INLINE static Vector half(Vector v) { return _mm512_srli_epi32(v, 1); }
-  PLAIT_INLINE static Vector blend(Mask mask, Vector a, Vector b) {
-    return _mm512_mask_blend_epi32(mask, a, b);
-  }
-  PLAIT_INLINE static Vector lane_numbers() {
-    return _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  }
-};
-
-struct Lanes64 {
-  using Key = std::uint64_t;
-  using Mask = __mmask8;
-  static constexpr int count = 8;
-
-  PLAIT_INLINE static Vector splat(Key x) { return _mm512_set1_epi64((long long)x); }
-  PLAIT_INLINE static Vector load(const Key* at) { return _mm512_loadu_si512(at); }
-  PLAIT_INLINE static Vector load(const Key* at, Mask mask, Vector rest) {
-    return _mm512_mask_loadu_epi64(rest, mask, at);
-  }
-  PLAIT_INLINE static void store(Key* at, Vector v) { _mm512_storeu_si512(at, v); }
-  PLAIT_INLINE static void store(Key* at, Mask mask, Vector v) {
-    _mm512_mask_storeu_epi64(at, mask, v);
-  }
-  PLAIT_INLINE static Vector least(Vector a, Vector b) { return _mm512_min_epu64(a, b); }
-  PLAIT_INLINE static Vector most(Vector a, Vector b) { return _mm512_max_epu64(a, b); }
-  PLAIT_INLINE static Vector least_or_most(Mask mask, Vector a, Vector b) {
-    return _mm512_mask_max_epu64(_mm512_min_epu64(a, b), mask, a, b);
-  }
-  PLAIT_INLINE static Mask less(Vector a, Vector b) { return _mm512_cmplt_epu64_mask(a, b); }
-  PLAIT_INLINE static Vector squeeze(Mask mask, Vector v) {
-    return _mm512_maskz_compress_epi64(mask, v);
-  }
-  PLAIT_INLINE static Vector permute(Vector index, Vector v) {
-    return _mm512_permutexvar_epi64(index, v);
-  }
-  PLAIT_INLINE static Vector permute(Vector a, Vector index, Vector b) {
-    return _mm512_permutex2var_epi64(a, index, b);
-  }
-  PLAIT_INLINE static Vector signs(Vector v) { return _mm512_srai_epi64(v, 63); }
-  PLAIT_INLINE static Vector half(Vector v) { return _mm512_srli_epi64(v, 1); }
-  PLAIT_INLINE static Vector blend(Mask mask, Vector a, Vector b) {
-    return _mm512_mask_blend_epi64(mask, a, b);
-  }
-  PLAIT_INLINE static Vector lane_numbers() { return _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0); }
-};
+// Keys of 32 or 64 bits, unsigned, as lanes: the names of the intrinsics differ by these numbers.
+#define PLAIT_LANES(bits, mask_bits)                                                            \
+  struct Lanes##bits {                                                                          \
+    using Key = std::uint##bits##_t;                                                            \
+    using Mask = __mmask##mask_bits;                                                            \
+    static constexpr int count = mask_bits;                                                     \
+                                                                                                \
+    PLAIT_INLINE static Vector splat(Key x) {                                                   \
+      return _mm512_set1_epi##bits(std::int##bits##_t(x));                                      \
+    }                                                                                           \
+    PLAIT_INLINE static Vector load(const Key* at) { return _mm512_loadu_si512(at); }           \
+    PLAIT_INLINE static Vector load(const Key* at, Mask mask, Vector rest) {                    \
+      return _mm512_mask_loadu_epi##bits(rest, mask, at);                                       \
+    }                                                                                           \
+    PLAIT_INLINE static void store(Key* at, Vector v) { _mm512_storeu_si512(at, v); }           \
+    PLAIT_INLINE static void store(Key* at, Mask mask, Vector v) {                              \
+      _mm512_mask_storeu_epi##bits(at, mask, v);                                                \
+    }                                                                                           \
+    PLAIT_INLINE static Vector least(Vector a, Vector b) { return _mm512_min_epu##bits(a, b); } \
+    PLAIT_INLINE static Vector most(Vector a, Vector b) { return _mm512_max_epu##bits(a, b); }  \
+    /* The least of both, but the greatest where mask is set. */                                \
+    PLAIT_INLINE static Vector least_or_most(Mask mask, Vector a, Vector b) {                   \
+      return _mm512_mask_max_epu##bits(_mm512_min_epu##bits(a, b), mask, a, b);                 \
+    }                                                                                           \
+    PLAIT_INLINE static Mask less(Vector a, Vector b) {                                         \
+      return _mm512_cmplt_epu##bits##_mask(a, b);                                               \
+    }                                                                                           \
+    PLAIT_INLINE static Vector squeeze(Mask mask, Vector v) {                                   \
+      return _mm512_maskz_compress_epi##bits(mask, v);                                          \
+    }                                                                                           \
+    PLAIT_INLINE static Vector permute(Vector index, Vector v) {                                \
+      return _mm512_permutexvar_epi##bits(index, v);                                            \
+    }                                                                                           \
+    PLAIT_INLINE static Vector permute(Vector a, Vector index, Vector b) {                      \
+      return _mm512_permutex2var_epi##bits(a, index, b);                                        \
+    }                                                                                           \
+    PLAIT_INLINE static Vector signs(Vector v) { return _mm512_srai_epi##bits(v, bits - 1); }   \
+    PLAIT_INLINE static Vector half(Vector v) { return _mm512_srli_epi##bits(v, 1); }           \
+    PLAIT_INLINE static Vector blend(Mask mask, Vector a, Vector b) {                           \
+      return _mm512_mask_blend_epi##bits(mask, a, b);                                           \
+    }                                                                                           \
+    PLAIT_INLINE static Vector lane_numbers() {                                                 \
+      static constexpr Key numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};  \
+      return load(numbers);                                                                     \
+    }                                                                                           \
+  };
+PLAIT_LANES(32, 16)
+PLAIT_LANES(64, 8)
+#undef PLAIT_LANES
 
 template <class L>
 constexpr typename L::Mask first_lanes(std::int64_t n) {
