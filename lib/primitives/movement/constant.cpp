@@ -95,13 +95,12 @@ const auto constant_def =
               {{}, {{"dtype", DType::float64}, {"shape", Shape{1}}, {"words", Shape{1, 3}}}}};
         });
 
+// Of at most max_constant elements.
 Array constant_of(const Aval& aval, const Buffer& elements) {
   if (is_stored(aval.dtype))
     return bind(bitcast_p, {constant_of(in_memory(aval), elements)}, {{"dtype", aval.dtype}});
   const Buffer dense = elements.dense();
   const std::int64_t size = num_elements(dense.shape()), bytes = size_of(aval.dtype);
-  if (size > max_constant)
-    throw InternalError("a constant of " + std::to_string(size) + " elements");
   Shape words;
   for (std::int64_t i = 0; i < size; ++i) {
     std::array<std::uint32_t, 4> bits{};
