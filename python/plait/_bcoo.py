@@ -7,7 +7,7 @@ import types
 
 from plait import _derivatives, _plait, tree
 from plait import numpy as pnp
-from plait._functions import check_argnums, check_callable, is_single
+from plait._functions import check_argnums, check_callable, is_single, refuse
 from plait.tree import GetAttrKey, register_pytree_with_keys
 
 _sparse = types.SimpleNamespace(**_plait.catalogue("sparse"))
@@ -39,7 +39,12 @@ class BCOO:
     __slots__ = ("data", "indices", "shape")
 
     def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
-        data, indices = args  # the promises are JAX's; nothing here needs them
+        # The promises are JAX's; nothing here needs them.
+        if not isinstance(args, (tuple, list)) or len(args) != 2:
+            refuse("BCOO", "the first argument", args, "give (data, indices)")
+        if not isinstance(shape, (tuple, list)):
+            refuse("BCOO", "shape", shape, "give a tuple of sizes")
+        data, indices = args
         self.data, self.indices = pnp.asarray(data), pnp.asarray(indices)
         self.shape = tuple(shape)
         is_sound = self.data.ndim >= 1 and self.indices.ndim == 2

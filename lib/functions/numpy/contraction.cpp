@@ -286,6 +286,10 @@ Array numpy::trapezoid(Operand y, const OptionalArray& x, Operand dx, int axis) 
   const Array values = to_inexact(y);
   const Array sums = lax::add(part(values, dim, 1, n), part(values, dim, 0, n - 1));
   if (!x) return sum(multiply(sums, multiply(0.5, dx)), dim);
+  if (x->ndim() == 1 && !(x->shape(0) == n))
+    throw ShapeError("trapezoid: x of shape (" + x->shape().to_string() + ") for y of shape (" +
+                         y.shape().to_string() + ")",
+                     "give a place for each element along the axis");
   Array steps = diff(*x, 1, x->ndim() == 1 ? 0 : axis);
   if (x->ndim() == 1) {
     Shape shape(y.ndim(), 1);

@@ -324,7 +324,9 @@ Array numpy::linalg::cond(Operand x, const NormOrder& p) {
   if (p.is_none() || (number && std::abs(*number) == 2)) {
     const Array s = svdvals(a);
     const Array largest = numpy::max(s, -1), smallest = numpy::min(s, -1);
-    return number && *number < 0 ? lax::div(smallest, largest) : lax::div(largest, smallest);
+    const Array ratio =
+        number && *number < 0 ? lax::div(smallest, largest) : lax::div(largest, smallest);
+    return lax::select(lax::eq(largest, constant(0, largest)), filled(INFINITY, ratio), ratio);
   }
   matrices::require_square("cond", a.aval());
   return lax::mul(norm(a, p, {-2, -1}), norm(inv(a), p, {-2, -1}));

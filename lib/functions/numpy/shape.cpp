@@ -341,8 +341,11 @@ Array repeat_each(const Array& x, const Array& counts, int dim, std::optional<Di
   if (!is_integer(counts.dtype()) || counts.ndim() > 1)
     throw DtypeError("repeat: counts of type " + counts.aval().to_string(),
                      "give an integer, or a vector of integers");
-  const Array each =
-      plait::broadcast_to(astype(counts, default_int()), {x.shape(dim)});  // ShapeError otherwise
+  if (counts.ndim() == 1 && !(counts.shape(0) == x.shape(dim)) && !(counts.shape(0) == Dim(1)))
+    throw ShapeError("repeat: " + counts.shape(0).to_string() + " counts for " +
+                         x.shape(dim).to_string() + " elements",
+                     "give one count, or one for each");
+  const Array each = plait::broadcast_to(astype(counts, default_int()), {x.shape(dim)});
   if (each.known_buffer() && numpy::any(lax::lt(each, numpy::zeros_like(each))).item<bool>())
     throw ValueError("repeat: a count is negative", "give counts >= 0");
   const Array ends = lax::cumsum(each, 0);

@@ -407,6 +407,8 @@ Array numpy::bincount(Operand x, const OptionalArray& weights, int minlength,
   if (x.ndim() != 1)
     throw ShapeError("bincount: an array of shape (" + x.shape().to_string() + ")",
                      "give a vector");
+  if (minlength < 0)
+    throw ValueError("bincount: minlength is " + std::to_string(minlength), "give a length >= 0");
   const Array bins = maximum(astype(x, size_of(x.dtype()) < 4 ? default_int() : x.dtype()), 0);
   Dim size = length.value_or(minlength);
   if (!length && !(x.shape(0) == Dim(0)))

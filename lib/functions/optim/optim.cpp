@@ -1,6 +1,7 @@
 // plait.optim: gradient descent, Adam, and functions of gradients; the catalogue of all optimisers.
 // See optim.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "functions/known_numbers.h"
 #include "functions/optim/state.h"
 
 namespace plait {
@@ -232,6 +233,8 @@ Array optim::global_norm(const ArrayTree& tree) {
 }
 
 ArrayTree optim::clip_by_global_norm(const ArrayTree& grads, const Array& max_norm) {
+  if (any_known<double>(max_norm, [](double most) { return !(most >= 0); }))
+    throw ValueError("clip_by_global_norm: max_norm is negative or NaN", "give one >= 0");
   const Array norm = global_norm(grads), limit = in_dtype(max_norm, norm);
   // min(1, limit / norm), and 1 where both are 0.
   const Array inside = lax::le(norm, limit);

@@ -274,6 +274,9 @@ BCOO sparse::bcoo_add(const BCOO& lhs, const BCOO& rhs) {
 
 BCOO sparse::eye(Dim N, std::optional<Dim> M, int k, std::optional<DType> dtype) {
   const Dim columns = M.value_or(N);
+  if (less_equal(0, N) == false || less_equal(0, columns) == false)
+    throw ShapeError("eye: the shape (" + Shape{N, columns}.to_string() + ") has a negative size",
+                     "give sizes >= 0");
   const Dim down = std::max(-k, 0), right = std::max(k, 0);
   const Dim length = maximum(Dim(0), minimum(N - down, columns - right));
   const Array i = lax::iota(DType::int32, {length, 1}, 0);

@@ -224,6 +224,9 @@ class BatchNorm(Module):
         return BatchNormState(pnp.zeros_like(self.bias), pnp.ones_like(self.scale))
 
     def __call__(self, x, state, *, training):
+        is_pair = isinstance(state, tuple) and len(state) == 2
+        problem = f"BatchNorm: the state is a {type(state).__name__}"
+        _require(is_pair, problem, "begin with norm.init_state()", "TreeError")
         mean, var = state
         if training:
             axes = tuple(range(x.ndim - 1))
@@ -272,7 +275,8 @@ class Dropout(Module):
     rate: float
 
     def __init__(self, rate=0.5):
-        _require(0 <= rate < 1, f"Dropout: rate is {rate!r}", "give a probability below 1")
+        is_rate = isinstance(rate, (int, float)) and 0 <= rate < 1
+        _require(is_rate, f"Dropout: rate is {rate!r}", "give a probability below 1")
         self.rate = rate
 
     def __call__(self, x, *, key):

@@ -74,6 +74,8 @@ class MultiHeadAttention(Module):
         key = split(self.key(context), self.num_kv_heads)
         value = split(self.value(context), self.num_kv_heads)
         if cache is not None:
+            problem = f"MultiHeadAttention: the cache is a {type(cache).__name__}"
+            _require(isinstance(cache, KVCache), problem, "begin with init_cache(...)", "TreeError")
             new, limit = context.shape[-2], cache.key.shape[-3]
             add = lambda old, part: lax.dynamic_update_slice_in_dim(  # noqa: E731
                 old, part.astype(old.dtype), cache.length, -3

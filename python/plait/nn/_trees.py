@@ -71,6 +71,9 @@ def partition(pytree, which):
         flags = [which(leaf) for leaf in leaves]
     else:
         flags = tree.leaves(tree.broadcast(which, pytree))
+        for flag in flags:
+            if isinstance(flag, str):
+                refuse("partition", "which", which, "give a function of a leaf, or a tree of bools")
     sides = ([leaf if bool(flag) is side else None for flag, leaf in zip(flags, leaves)] for side in (True, False))  # fmt: skip
     chosen, rest = (tree.unflatten(structure, side) for side in sides)
     return chosen, rest
