@@ -55,9 +55,11 @@ Array numpy::zeros(const Shape& shape, OptionalDType dtype) {
 Array numpy::ones(const Shape& shape, OptionalDType dtype) {
   return filled(shape, 1, dtype.value_or(default_float()), "ones");
 }
-// Who asks for it writes elsewhere: one zero, shown everywhere.
+// Who asks for it writes elsewhere: one zero, shown everywhere, unless it is as quick to have many.
 Array numpy::empty(const Shape& shape, OptionalDType dtype) {
+  constexpr std::int64_t few = 4096;
   require_sizes(shape, "empty");
+  if (shape.is_constant() && shape.num_elements().constant() <= few) return zeros(shape, dtype);
   return lax::full(shape, 0, dtype.value_or(default_float()));
 }
 
@@ -547,6 +549,8 @@ Array diagonal_places(Array (*compare)(Operand, Operand), Dim rows, Dim columns,
         "numpy", "eye(N, M=None, k=0, dtype=None, *, device=None!)",
         "An N by M matrix with ones on diagonal k.",
         +[](Dim N, std::optional<Dim> M, const Argument& k, std::optional<DType> dtype) {
+          if (const std::optional<std::int64_t> number = detail::as_integer(k))
+            return numpy::eye(N, M, diagonal_number(*number), dtype);
           return diagonal_places(lax::eq, N, M.value_or(N), k, dtype, "eye");
         }),
     function("numpy", "identity(n, dtype=None)",

@@ -71,6 +71,7 @@ Array numpy::take(Operand a, Operand indices, std::optional<int> axis,
   window[dim] = 1;
   const Array rows =
       lax::gather(x, as_rows(index), {{dim}, {dim}, 0}, window, how.gather, fill_value);
+  if (dim == 0) return rows;
   // The axes of the indices come first; they move to where the axis was.
   const int count = index.ndim();
   std::vector<int> order;

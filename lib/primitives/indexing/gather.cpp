@@ -23,6 +23,7 @@
 #include "primitives/bytes16.h"
 #include "primitives/cost.h"
 #include "primitives/indexing/index_rows.h"
+#include "primitives/last_params.h"
 #include "primitives/spelling.h"
 
 #include <algorithm>
@@ -404,9 +405,15 @@ static const auto gather_def =
 Array lax::gather(Operand operand, Operand indices, const IndexDimensions& dimensions,
                   const Shape& slice_sizes, GatherScatterMode mode,
                   std::optional<double> fill_value) {
-  std::vector<Params::Entry> others{{"slice_sizes", slice_sizes}};
-  if (fill_value && mode != GatherScatterMode::check) others.emplace_back("fill", *fill_value);
-  return bind(gather_p, {operand, indices}, params_of(dimensions, mode, std::move(others)));
+  const Params params = last_params(
+      [&] {
+        std::vector<Params::Entry> others{{"slice_sizes", slice_sizes}};
+        if (fill_value && mode != GatherScatterMode::check)
+          others.emplace_back("fill", *fill_value);
+        return params_of(dimensions, mode, std::move(others));
+      },
+      dimensions.axes, dimensions.collapse, dimensions.batch_dims, slice_sizes, mode, fill_value);
+  return bind(gather_p, {operand, indices}, params);
 }
 
 Array lax::gather(Operand operand, Operand start_indices, const GatherDimensionNumbers& numbers,

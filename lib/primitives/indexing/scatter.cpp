@@ -23,6 +23,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/indexing/index_rows.h"
+#include "primitives/last_params.h"
 #include "primitives/spelling.h"
 #include "primitives/written.h"
 
@@ -616,11 +617,16 @@ static const auto scatter_def =
 Array lax::scatter(Operand operand, Operand indices, Operand updates,
                    const IndexDimensions& dimensions, ScatterKind kind,
                    const ScatterOptions& options) {
-  return bind(scatter_p, {operand, indices, in_dtype_of(updates, operand)},
-              params_of(dimensions, options.mode,
-                        {{"kind", std::string(kind_names[int(kind)])},
-                         {"unique", options.unique_indices},
-                         {"sorted", options.indices_are_sorted}}));
+  const Params params = last_params(
+      [&] {
+        return params_of(dimensions, options.mode,
+                         {{"kind", std::string(kind_names[int(kind)])},
+                          {"unique", options.unique_indices},
+                          {"sorted", options.indices_are_sorted}});
+      },
+      dimensions.axes, dimensions.collapse, dimensions.batch_dims, options.mode, kind,
+      options.unique_indices, options.indices_are_sorted);
+  return bind(scatter_p, {operand, indices, in_dtype_of(updates, operand)}, params);
 }
 
 namespace {

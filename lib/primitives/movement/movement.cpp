@@ -19,6 +19,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/indexing/indexing.h"
+#include "primitives/last_params.h"
 #include "primitives/spelling.h"
 
 namespace plait {
@@ -470,10 +471,11 @@ static const auto iota_def =
               {{}, {{"dtype", DType::int32}, {"shape", Shape{2, 3}}, {"axis", Dim(1)}}}};
         });
 Array lax::iota(DType dtype, const Shape& shape, int dimension) {
-  return bind(iota_p, {},
-              {{"dtype", dtype},
-               {"shape", shape},
-               {"axis", Dim(normalize_axis(dimension, shape.rank(), "iota"))}});
+  const int axis = normalize_axis(dimension, shape.rank(), "iota");
+  const Params params =
+      last_params([&] { return Params{{"dtype", dtype}, {"shape", shape}, {"axis", Dim(axis)}}; },
+                  dtype, shape, axis);
+  return bind(iota_p, {}, params);
 }
 
 constinit const Primitive dim_as_value_p{"dim_as_value"};

@@ -10,6 +10,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/indexing/indexing.h"
+#include "primitives/last_params.h"
 #include "primitives/spelling.h"
 
 namespace plait {
@@ -298,8 +299,10 @@ Array lax::pad(Operand operand, Operand padding_value, const std::vector<Padding
     high.push_back(padding.high);
     interior.push_back(padding.interior);
   }
-  return bind(pad_p, {operand, in_dtype_of(padding_value, operand)},
-              {{"low", low}, {"high", high}, {"interior", interior}});
+  const Params params =
+      last_params([&] { return Params{{"low", low}, {"high", high}, {"interior", interior}}; }, low,
+                  high, interior);
+  return bind(pad_p, {operand, in_dtype_of(padding_value, operand)}, params);
 }
 
 }  // namespace plait

@@ -17,6 +17,7 @@
 #include "primitives/axis.h"
 #include "primitives/cost.h"
 #include "primitives/indexing/indexing.h"
+#include "primitives/last_params.h"
 #include "primitives/spelling.h"
 
 #include <algorithm>
@@ -187,8 +188,12 @@ static const auto slice_def =
 Array lax::slice(Operand operand, const Shape& start_indices, const Shape& limit_indices,
                  const Shape& strides) {
   const Shape every = strides.empty() ? Shape(start_indices.size(), Dim(1)) : strides;
-  return bind(slice_p, {operand},
-              {{"start", start_indices}, {"limit", limit_indices}, {"strides", every}});
+  const Params params = last_params(
+      [&] {
+        return Params{{"start", start_indices}, {"limit", limit_indices}, {"strides", every}};
+      },
+      start_indices, limit_indices, every);
+  return bind(slice_p, {operand}, params);
 }
 Array lax::slice_in_dim(Operand operand, std::optional<Dim> start_index,
                         std::optional<Dim> limit_index, Dim stride, int axis) {

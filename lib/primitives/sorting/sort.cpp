@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "primitives/cost.h"
+#include "primitives/last_params.h"
 #include "primitives/reduction/order.h"
 #include "primitives/scratch.h"
 #include "primitives/sorting/emit_sort.h"
@@ -260,11 +261,15 @@ Arrays sort_arrays(const Arrays& operands, int dimension, bool is_stable, int nu
   if (operands.empty())
     throw ValueError("sort: there is nothing to sort", "give at least one operand");
   const int axis = normalize_axis(dimension, operands[0].ndim(), "sort");
-  return bind(sort_p, operands,
-              {{"axis", Dim(axis)},
-               {"num_keys", Dim(num_keys)},
-               {"stable", is_stable},
-               {"descending", descending}});
+  const Params params = last_params(
+      [&] {
+        return Params{{"axis", Dim(axis)},
+                      {"num_keys", Dim(num_keys)},
+                      {"stable", is_stable},
+                      {"descending", descending}};
+      },
+      axis, num_keys, is_stable, descending);
+  return bind(sort_p, operands, params);
 }
 
 // A single operand needs no flag: padding that is greatest, or least when descending, comes after
