@@ -272,12 +272,22 @@ def jax_name(name):
     return _HERE.get(name, name)
 
 
+class _Composed(Primitive):
+    """What is a primitive in JAX and a function of plait.lax, whose equations it has in programs."""
+
+    def bind(self, *args, **params):
+        return getattr(plait.lax, self.name)(*args, **params)
+
+
 def existing(name):
-    """JAX's primitive of this name, if plait has it."""
+    """JAX's primitive of this name, if plait has it, or the function of that name."""
     there = _THERE.get(name, name)
     if name not in _existing:
-        if not _plait.has_primitive(there):
+        if _plait.has_primitive(there):
+            _existing[name] = _Existing(there)
+            _existing[name].name = name
+        elif name in _plait.catalogue("lax"):
+            _existing[name] = _Composed(name)
+        else:
             return None
-        _existing[name] = _Existing(there)
-        _existing[name].name = name
     return _existing[name]
