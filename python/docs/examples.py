@@ -113,7 +113,11 @@ def is_good(result):
     if result is None or callable(result):
         return False
     leaves = plait.tree.leaves(result)
-    arrays = [np.asarray(leaf) for leaf in leaves if plait._plait.is_array_like(leaf)]
+    arrays = [
+        np.asarray(random.key_data(leaf) if str(getattr(leaf, "dtype", "")) == "key<fry>" else leaf)
+        for leaf in leaves
+        if plait._plait.is_array_like(leaf)
+    ]
     numbers = [a for a in arrays if a.dtype.kind in "fc" or a.dtype.kind == "V"]
     return all(np.isfinite(a.astype(complex)).all() for a in numbers) and all(
         a.size for a in arrays

@@ -372,4 +372,21 @@ tree.map_with_path(lambda path, v: str(path[0]), Point(1.0, 2.0)).y""",
 class Options(str):
     pass
 tree.leaves((1.0, Options("fast")))""",
+    "plait.mesh": 'plait.mesh((2, 2), ("data", "model"))',
+    "plait.shard_map": """def centred(block):
+    return block - lax.pmean(jnp.mean(block), "data")
+places = plait.mesh((2,), ("data",))
+f = plait.shard_map(centred, mesh=places, in_specs=plait.P("data"), out_specs=plait.P("data"))
+f(jnp.arange(4.0))""",
+    "plait.process_index": "plait.process_index()",
+    "plait.process_count": "plait.process_count()",
+    "plait.save_checkpoint": """plait.save_checkpoint("step.ckpt", {"w": jnp.ones(2), "step": 7}).wait()
+plait.load_checkpoint("step.ckpt", {"w": jnp.zeros(2), "step": 0})""",
+    "plait.load_checkpoint": """plait.save_checkpoint("step.ckpt", {"w": jnp.ones(2), "step": 7}).wait()
+plait.load_checkpoint("step.ckpt", {"w": jnp.zeros(2), "step": 0})["step"]""",
+    "plait.nn.initializers.delta_orthogonal": "nn.initializers.delta_orthogonal()(random.key(0), (3, 1, 2)).shape",
+    "plait.numpy.issubdtype": "jnp.issubdtype(jnp.float32, jnp.floating)",
+    "plait.random.key_data": "random.key_data(random.key(7))",
+    "plait.random.wrap_key_data": "random.wrap_key_data(jnp.array([0, 7], dtype=jnp.uint32))",
+    "plait.lax.pvary": "plait.vmap(lambda x: lax.pvary(x, 'i'), axis_name='i')(jnp.arange(2.0))",
 }
