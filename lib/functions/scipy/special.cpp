@@ -4,6 +4,7 @@
 #include <plait/functions/scipy.h>
 #include <plait/primitives/special.h>
 
+#include "functions/one_program.h"
 #include "functions/scipy/special.h"
 
 namespace plait {
@@ -93,7 +94,14 @@ Array special::boxcox1p(Operand x, Operand lmbda) {
 
 // --- Gamma functions -----------------------------------------------------------------------------
 
-Array special::gammaln(Operand x) { return lax::lgamma(floating_only("gammaln", x)); }
+// SciPy's is -inf at -inf, where C's and XLA's lgamma are inf.
+Array special::gammaln(Operand x) {
+  return in_one_program("gammaln", Arrays{floating_only("gammaln", x)},
+                        [](std::span<const Array> y) {
+                          const Array is_end = lax::eq(y[0], filled(-INFINITY, y[0]));
+                          return Arrays{lax::select(is_end, y[0], lax::lgamma(y[0]))};
+                        });
+}
 Array special::loggamma(Operand x) {
   const Array a = floating_only("loggamma", x);
   return numpy::where(a < 0, NAN, lax::lgamma(a));
