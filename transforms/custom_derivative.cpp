@@ -29,6 +29,8 @@ class PendingRules : public std::enable_shared_from_this<PendingRules> {
     Arrays constants;         // what the rules captured besides: its last operands
   };
   virtual ~PendingRules() = default;
+  // Whether the exception that is being handled says that a rule cannot be traced.
+  virtual bool is_failure() const = 0;
   std::shared_ptr<const Traced> traced(const CustomDerivative& equation,
                                        const Flags& varies) const {
     {
@@ -203,6 +205,7 @@ class BatchedRules final : public PendingRules {
                           "give rules without symbolic_zeros, or arrays without named sizes");
     return result;
   }
+  bool is_failure() const override { return one_.rules->is_failure(); }
   const CustomDerivative one_;
   const Dim size_;
   const Dims dims_;
@@ -474,12 +477,29 @@ class UserRules final : public PendingRules {
         concatenate(operands, avals_of(result.constants)));
     return result;
   }
+  bool is_failure() const override { return rules_.is_failure(); }
   const CustomRules rules_;
   const Arrays captured_;
   const DefaultDTypes dtypes_ = DefaultDTypes::current();
 };
 
 }  // namespace
+
+std::optional<TracedRules> trace_pending_rules(const Params& params) {
+  const CustomDerivative custom(params);
+  if (!custom.rules) return std::nullopt;
+  Flags varies;
+  for (const Aval& aval : custom.body->input_avals()) varies.push_back(is_differentiable(aval));
+  std::fill(varies.end() - std::ptrdiff_t(custom.num_captured), varies.end(), false);
+  try {
+    const auto traced = custom.rules->traced(custom, varies);
+    return TracedRules{traced->custom.to_params(),
+                       make_closed_jaxpr([&](auto) { return traced->constants; }, {})};
+  } catch (...) {
+    if (!custom.rules->is_failure()) throw;
+  }
+  return std::nullopt;
+}
 
 Arrays stage_custom(const Function& function, const CustomRules& rules,
                     std::span<const Array> inputs, const std::string& name) {

@@ -84,18 +84,39 @@ void refuse_callables(const std::string& entry, const Jaxpr& jaxpr) {
                    "write these parts with plait's functions, or save the function without them");
 }
 
-// Without derivative rules that would be traced later: differentiating the loaded program says so.
-Jaxpr without_pending_rules(const Jaxpr& jaxpr) {
+// Each equation with derivative rules that would be traced later, as change(builder, equation,
+// inputs) makes it.
+template <class Change>
+Jaxpr with_changed_rules(const Jaxpr& jaxpr, const Change& change) {
   if (!holds_callable(jaxpr)) return jaxpr;
   return rebuild(
       jaxpr,
-      [](ProgramBuilder& builder, const Equation& equation,
-         std::span<const Atom> inputs) -> std::optional<std::vector<Atom>> {
+      [&](ProgramBuilder& builder, const Equation& equation,
+          std::span<const Atom> inputs) -> std::optional<std::vector<Atom>> {
         if (!(*equation.primitive == custom_derivative_p) || !equation.params.has("rules"))
           return {};
-        return builder.add(*equation.primitive, {inputs.begin(), inputs.end()},
-                           equation.params.without("rules"), equation.source);
+        return change(builder, equation, std::vector<Atom>(inputs.begin(), inputs.end()));
       });
+}
+
+// With pending rules traced. Where that fails, and in the rules themselves, which may apply their
+// own function again, they are dropped: differentiating the loaded program says so.
+Jaxpr without_pending_rules(const Jaxpr& jaxpr) {
+  using Atoms = std::vector<Atom>;
+  const Jaxpr traced = with_changed_rules(
+      jaxpr,
+      [](ProgramBuilder& builder, const Equation& equation, Atoms inputs) -> std::optional<Atoms> {
+        const std::optional<TracedRules> rules = trace_pending_rules(equation.params);
+        if (!rules) return {};
+        const Atoms captured = builder.splice(rules->captured, {});
+        inputs.insert(inputs.end(), captured.begin(), captured.end());
+        return builder.add(*equation.primitive, std::move(inputs), rules->params, equation.source);
+      });
+  return with_changed_rules(traced,
+                            [](ProgramBuilder& builder, const Equation& equation, Atoms inputs) {
+                              return builder.add(*equation.primitive, std::move(inputs),
+                                                 equation.params.without("rules"), equation.source);
+                            });
 }
 
 // The constants of all entries, each once.

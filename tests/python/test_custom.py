@@ -477,7 +477,7 @@ def test_a_rule_that_refuses_some_derivatives(transform):
         plait.grad(lambda y: pnp.sum(g(x, y)))(y)
 
 
-def test_pending_rules_capture_what_is_known_and_are_not_saved(tmp_path):
+def test_pending_rules_capture_what_is_known_and_are_saved(tmp_path):
     scale = pnp.asarray([3.0, 4.0])
 
     @plait.custom_vjp
@@ -513,7 +513,11 @@ def test_pending_rules_capture_what_is_known_and_are_not_saved(tmp_path):
     plait.save(tmp_path / "f.plait", plait.jit(f), x)
     loaded = plait.load(tmp_path / "f.plait")
     np.testing.assert_allclose(loaded(x), [2, 2])
-    with pytest.raises(plait.TracerError, match="rules of `f` depend on which inputs vary"):
+    np.testing.assert_allclose(plait.grad(lambda x: pnp.sum(loaded(x)))(x), [3, 4])
+    plait.save(tmp_path / "h.plait", plait.vmap(h), x)
+    loaded = plait.load(tmp_path / "h.plait")
+    np.testing.assert_allclose(loaded(x), [2, 2])
+    with pytest.raises(plait.TracerError, match="rules of `h` depend on which inputs vary"):
         plait.grad(lambda x: pnp.sum(loaded(x)))(x)
 
     def outer(w, x):

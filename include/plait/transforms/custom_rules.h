@@ -53,6 +53,16 @@ struct CustomDerivative {
   std::int64_t num_captured = 0;
 };
 
+// Pending rules, traced as if all inputs varied, which gives right derivatives where fewer do: the
+// parameters of such an equation, and a program of the arrays that the rules captured, which are
+// operands behind the others. Nothing without pending rules, and for rules that fail or capture
+// arrays that are large or unknown.
+struct TracedRules {
+  Params params;
+  Jaxpr captured;
+};
+std::optional<TracedRules> trace_pending_rules(const Params& params);
+
 // Function and rules, traced and applied as one custom_derivative.
 Arrays stage_custom(const Function& function, const CustomRules& rules,
                     std::span<const Array> inputs, const std::string& name);
