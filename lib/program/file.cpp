@@ -41,6 +41,7 @@ namespace {
 constexpr std::size_t longest_text = std::size_t(1) << 30, longest_manifest = 64 << 20;
 
 constexpr const char* constants_member = "constants.safetensors";
+constexpr const char* checkpoint_member = "checkpoint.json";  // of python/plait/_checkpoint.py
 
 std::string_view bytes_of(const Buffer& buffer) {
   return {static_cast<const char*>(buffer.data()), std::size_t(buffer.bytes())};
@@ -226,6 +227,9 @@ class Loader {
       : archive_(path), options_(options), absent_(absent), where_("load: " + path) {}
 
   Program load() {
+    if (archive_.has(checkpoint_member) && !archive_.has("manifest.json"))
+      throw ValueError(where_ + ": it is a checkpoint, which holds values and no program",
+                       "read it with plait.load_checkpoint in Python");
     manifest_ = parse_manifest(archive_.text("manifest.json", longest_manifest),
                                where_ + ", manifest.json");
     if (archive_.has(constants_member)) read_constants();

@@ -36,6 +36,8 @@ def _refuse_other_machines():
 
 _refuse_other_machines()
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import numpy as _np
 
 from plait import _display, _names, _plait, _scalars
@@ -171,10 +173,18 @@ def device_get(x):
     return _plait.unflatten(structure, [_np.asarray(leaf) for leaf in leaves])
 
 
-_missing = _names.missing(__name__, globals(), list(_scalars.ON_DEMAND))
+if _TYPE_CHECKING:
+    from plait._checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+# Imported where they are used: they need much of the standard library.
+_LATE = ("Checkpoint", "load_checkpoint", "save_checkpoint")
+_missing = _names.missing(__name__, globals(), [*_scalars.ON_DEMAND, *_LATE])
 
 
 def __getattr__(name):
+    if name in _LATE:
+        from plait import _checkpoint
+
+        return getattr(_checkpoint, name)
     if name in _scalars.ON_DEMAND:
         return _scalars.on_demand(name)
     if name in vars(numpy):
@@ -184,10 +194,14 @@ def __getattr__(name):
     _missing(name)
 
 
+def __dir__():
+    return sorted({*globals(), *_LATE})
+
+
 # The builtin exceptions keep their names in programs that use `import *`.
 __all__ = sorted(
     name
-    for name in globals()
+    for name in __dir__()
     if not name.startswith("_")
     and name not in ("BufferError", "IndexError", "MemoryError", "ValueError")
 )

@@ -262,6 +262,7 @@ void add_errors(py::module_& module) {
     if (kind == "DtypeError") raise_as<DtypeError>(what, fix);
     if (kind == "TreeError") raise_as<TreeError>(what, fix);
     if (kind == "TracerError") raise_as<TracerError>(what, fix);
+    if (kind == "FileError") raise_as<FileError>(what, fix);
     if (kind == "MissingRuleError") raise_as<MissingRuleError>(what, fix);
     throw InternalError("an error of the unknown kind " + kind + ": " + what);
   });
