@@ -13,6 +13,7 @@
 #include <plait/trace/data_sizes.h>
 #include <plait/trace/sizes.h>
 #include <plait/transforms/applied.h>
+#include <plait/transforms/checkpoint_policies.h>
 #include <plait/transforms/jvp_interpreter.h>
 
 namespace plait {
@@ -237,10 +238,42 @@ Callable flat::dots_saveable() {
   return policy;
 }
 
+Callable flat::dots_with_no_batch_dims_saveable() {
+  static const Callable& policy =
+      *new Callable(make_policy("dots_with_no_batch_dims_saveable", [](const Equation& equation) {
+        if (*equation.primitive == conv_p) return true;
+        return *equation.primitive == dot_general_p && equation.params.ints("lhs_batch").empty();
+      }));
+  return policy;
+}
+
+namespace {
+bool is_tag(const Equation& equation) { return *equation.primitive == tag_p; }
+bool is_tag_of(const Equation& equation, const std::vector<std::string>& names) {
+  return is_tag(equation) &&
+         std::find(names.begin(), names.end(), equation.params.text("name")) != names.end();
+}
+}  // namespace
+
 Callable flat::save_only_these_names(const std::vector<std::string>& names) {
-  return make_policy("save_only_these_names", [names](const Equation& equation) {
-    return *equation.primitive == tag_p &&
-           std::find(names.begin(), names.end(), equation.params.text("name")) != names.end();
+  return make_policy("save_only_these_names",
+                     [names](const Equation& equation) { return is_tag_of(equation, names); });
+}
+
+Callable flat::save_any_names_but_these(const std::vector<std::string>& names) {
+  return make_policy("save_any_names_but_these", [names](const Equation& equation) {
+    return is_tag(equation) && !is_tag_of(equation, names);
+  });
+}
+
+Callable flat::save_anything_except_these_names(const std::vector<std::string>& names) {
+  return make_policy("save_anything_except_these_names",
+                     [names](const Equation& equation) { return !is_tag_of(equation, names); });
+}
+
+Callable flat::save_from_both_policies(const Callable& first, const Callable& second) {
+  return make_policy("save_from_both_policies", [first, second](const Equation& equation) {
+    return first.as<CheckpointPolicy>()(equation) || second.as<CheckpointPolicy>()(equation);
   });
 }
 

@@ -437,4 +437,9 @@ class checkpoint_policies:
     everything_saveable = _plait.everything_saveable()
     dots_saveable = _plait.dots_saveable()
     checkpoint_dots = dots_saveable
+    dots_with_no_batch_dims_saveable = _plait.dots_with_no_batch_dims_saveable()
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
     save_only_these_names = staticmethod(_plait.save_only_these_names)
+    save_any_names_but_these = staticmethod(_plait.save_any_names_but_these)
+    save_anything_except_these_names = staticmethod(_plait.save_anything_except_these_names)
+    save_from_both_policies = staticmethod(_plait.save_from_both_policies)

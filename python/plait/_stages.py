@@ -30,6 +30,12 @@ class _Stage:
         self.fun_name = name_of(jitted)
 
     @property
+    def in_avals(self):
+        """The tree (args, kwargs) of the arguments' shapes and dtypes."""
+        leaves, structure = flatten((self._args, self._kwargs))
+        return unflatten(structure, [_type_of(leaf) for leaf in leaves])
+
+    @property
     def out_info(self):
         """The tree of the result's shapes and dtypes."""
         return eval_shape(lambda: self._jitted(*self._args, **self._kwargs))

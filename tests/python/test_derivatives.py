@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import plait
+from plait import _plait
 import plait.numpy as pnp
 
 pytestmark = pytest.mark.isa
@@ -355,6 +356,32 @@ def test_checkpoint():
         np.testing.assert_allclose(
             plait.jit(plait.grad(lambda x: remat(x, 3, scale=1.0)))(X), expected, rtol=1e-12
         )
+
+    def recomputed_sines(policy):
+        """How many of three sines a linear function computes again; two of them have names."""
+
+        def f(x):
+            for name in "ab":
+                x = _plait.bind("tag", pnp.sin(x), name=name)
+            return pnp.sin(x)
+
+        linear = plait.linearize(plait.checkpoint(f, policy=policy), pnp.asarray(2.0))[1]
+        return str(plait.make_jaxpr(linear)(1.0)).count("= sin")
+
+    policies = plait.checkpoint_policies
+    for policy, count in (
+        (None, 2),
+        (policies.save_only_these_names("a"), 1),
+        (policies.save_any_names_but_these("b"), 1),
+        (policies.save_anything_except_these_names("a"), 0),
+        (
+            policies.save_from_both_policies(
+                policies.dots_saveable, policies.save_only_these_names("a")
+            ),
+            1,
+        ),
+    ):
+        assert recomputed_sines(policy) == count, policy
 
     @plait.checkpoint(policy=plait.checkpoint_policies.dots_saveable)
     def h(x):

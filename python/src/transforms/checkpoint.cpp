@@ -2,20 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/transforms/checkpoint_policies.h>
 #include <plait/transforms/transforms.h>
 
 namespace plait::python {
 namespace {
 
-Callable save_only_these_names(const py::args& names) {
+template <auto policy>
+Callable of_names(const py::args& names) {
   std::vector<std::string> list;
   for (py::handle name : names) {
     if (!PyUnicode_Check(name.ptr()))
-      throw DtypeError("save_only_these_names: " + text_of(name.ptr()) + " is no name",
+      throw DtypeError("checkpoint_policies: " + text_of(name.ptr()) + " is no name",
                        "give the names of tags as strings");
     list.push_back(utf8_of(name.ptr()));
   }
-  return flat::save_only_these_names(list);
+  return policy(list);
 }
 
 // A policy that asks a Python function, by the name of the primitive.
@@ -46,7 +48,11 @@ void add_checkpoint(py::module_& module) {
   module.def("nothing_saveable", &flat::nothing_saveable);
   module.def("everything_saveable", &flat::everything_saveable);
   module.def("dots_saveable", &flat::dots_saveable);
-  module.def("save_only_these_names", &save_only_these_names);
+  module.def("dots_with_no_batch_dims_saveable", &flat::dots_with_no_batch_dims_saveable);
+  module.def("save_only_these_names", &of_names<flat::save_only_these_names>);
+  module.def("save_any_names_but_these", &of_names<flat::save_any_names_but_these>);
+  module.def("save_anything_except_these_names", &of_names<flat::save_anything_except_these_names>);
+  module.def("save_from_both_policies", &flat::save_from_both_policies);
   module.def("make_policy", &make_policy);
   module.def("flat_checkpoint", &flat_checkpoint);
 }
