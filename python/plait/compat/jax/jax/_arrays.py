@@ -28,6 +28,11 @@ class ShapeDtypeStruct(metaclass=_StructType):
     def __new__(cls, shape, dtype, weak_type=False, *, sharding=None, vma=None, is_ref=False):
         return plait.ShapeDtypeStruct(shape, canonical(dtype), weak_type=weak_type)
 
+    @staticmethod
+    def like(x):
+        """The type of an array, or of what has a shape and a dtype."""
+        return plait.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+
 
 class ShapedArray(ShapeDtypeStruct):
     """The same by another name."""
@@ -261,7 +266,14 @@ def _update(aval, **changed):
     return ShapeDtypeStruct(**values)
 
 
+def _length(aval):
+    if not aval.shape:
+        raise TypeError("len() of unsized object")
+    return aval.shape[0]
+
+
 _TYPE_ATTRIBUTES = {
+    "__len__": _length,
     "sharding": None,
     "vma": frozenset(),
     "update": _update,

@@ -25,6 +25,7 @@ _NARROW = {
         ("complex128", "complex64"),
     )
 }
+float0 = np.dtype([("float0", np.void, 0)])
 _PYTHON = {
     float: np.dtype("float64"),
     int: np.dtype("int64"),
@@ -64,11 +65,11 @@ def weak(x, kind=None):
     return _plait.bind("cast", x, dtype=narrow, weak=True)
 
 
-def _number(x, dtype, weak=False):
+def _number(x, dtype, weak=False, **options):
     """A number of Python as an array that is a constant in programs."""
     if isinstance(x, int) and dtype.kind in "iu" and x and not _fits(x, dtype):
-        return _plait.asarray(x, dtype)  # the error of a number that is too large
-    return _plait.scalar(x, dtype, weak)
+        raise OverflowError(f"Python int {x} too large to convert to {dtype}")
+    return _plait.scalar(x, dtype, weak, **options)
 
 
 @functools.lru_cache(maxsize=None)
@@ -85,9 +86,7 @@ def _fits(x, dtype):
 def captured(x, dtype=None):
     """A number of Python as an array that programs capture, as other arrays."""
     kind = canonical(type(x) if dtype is None else dtype)
-    if isinstance(x, int) and kind.kind in "iu" and x and not _fits(x, kind):
-        return _plait.asarray(x, kind)  # the error of a number that is too large
-    return _plait.scalar(x, kind, dtype is None and type(x) is not bool, is_inline=False)
+    return _number(x, kind, dtype is None and type(x) is not bool, is_inline=False)
 
 
 def converted(x, dtype=None, copy=None):

@@ -46,7 +46,7 @@ def _narrowed_array(leaf):
 def _narrowed_leaf(leaf):
     """A leaf, of 32 bits; a number is an array."""
     kind = type(leaf)
-    if kind is float or kind is complex or (kind is int and -(2**31) <= leaf < 2**31):
+    if kind is int or kind is float or kind is complex:
         return weak(leaf)
     return _narrowed_array(leaf)
 

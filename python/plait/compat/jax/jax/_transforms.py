@@ -14,6 +14,7 @@ from plait._functions import wraps
 from plait._plait import flatten, unflatten
 
 from jax._doors import refuse_options
+from jax._dtypes import float0
 from jax._narrow import entered, entered_arrays, staged, transformed
 
 _missing = object()
@@ -153,16 +154,41 @@ def pmap(
     return call
 
 
+def _with_float0(find, argnums, at):
+    """grad or value_and_grad with integers, whose gradients are NumPy's zeros of dtype float0; at is their place."""
+
+    def filled(found, arg):
+        leaves, structure = flatten(found, lambda node: node is None)
+        wanted = zip(leaves, structure.flatten_up_to(arg))
+        return unflatten(
+            structure, [np.zeros(np.shape(x), float0) if g is None else g for g, x in wanted]
+        )
+
+    @functools.wraps(find, updated=())
+    def call(*args, **kwargs):
+        found = find(*args, **kwargs)
+        grads = found if at is None else found[at]
+        if isinstance(argnums, int):
+            grads = filled(grads, args[argnums])
+        else:
+            grads = tuple(filled(g, args[i]) for g, i in zip(grads, argnums))
+        return grads if at is None else (*found[:at], grads, *found[at + 1 :])
+
+    return call
+
+
 @transformed
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
-    return plait.grad(fun, argnums, has_aux, holomorphic, allow_int)
+    find = plait.grad(fun, argnums, has_aux, holomorphic, allow_int)
+    return _with_float0(find, argnums, 0 if has_aux else None) if allow_int else find
 
 
 @transformed
 def value_and_grad(
     fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()
 ):
-    return plait.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    find = plait.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    return _with_float0(find, argnums, 1) if allow_int else find
 
 
 @transformed
@@ -191,11 +217,18 @@ def linear_transpose(fun, *primals, reduce_axes=()):
 
 
 def narrow_cotangents():
-    """Makes pullbacks narrow their cotangents; part of `import jax`."""
+    """Makes pullbacks narrow their cotangents, and give float0 to integers outside of programs; part of `import jax`."""
     pull = _derivatives.Pullback.__call__
-    _derivatives.Pullback.__call__ = lambda pullback, cotangents: pull(
-        pullback, entered(cotangents)
-    )
+
+    def float0_of(x):
+        is_number = type(x) is plait.Array and x.dtype.kind in "iub" and not _plait.is_tracing()
+        return np.zeros(x.shape, float0) if is_number and _plait.is_concrete(x) else x
+
+    def call(pullback, cotangents):
+        leaves, structure = flatten(pull(pullback, entered(cotangents)))
+        return unflatten(structure, list(map(float0_of, leaves)))
+
+    _derivatives.Pullback.__call__ = call
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):

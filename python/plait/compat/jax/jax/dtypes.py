@@ -3,15 +3,12 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-import numpy as np
 from plait import _scalars
 from plait.dtypes import extended, finfo, iinfo, issubdtype, prng_key
 
 from jax import _doors
-from jax._dtypes import canonicalize_dtype, result_type, scalar_type_of
+from jax._dtypes import canonicalize_dtype, float0, result_type, scalar_type_of
 from jax.errors import TypePromotionError
-
-float0 = np.dtype([("float0", np.void, 0)])
 
 
 def itemsize_bits(dtype):
