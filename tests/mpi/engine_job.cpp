@@ -190,9 +190,9 @@ int disagree() {
 }
 
 // Seconds of all_reduce by bytes, of the best of several calls.
-int measure() {
+int measure(std::int64_t most) {
   using Clock = std::chrono::steady_clock;
-  for (std::int64_t bytes = 4; bytes <= 256 << 20; bytes *= 4) {
+  for (std::int64_t bytes = 4; bytes <= most; bytes *= 4) {
     const std::int64_t count = bytes / 4;
     std::vector<float> in(std::size_t(count), 1.0f), out(in.size());
     const int repeats = int(std::clamp<std::int64_t>((64 << 20) / bytes, 5, 2000));
@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
   if (what == "laws") return check_laws();
   if (what == "diverge") return diverge(unsigned(std::atoi(argv[2])));
   if (what == "disagree") return disagree();
-  if (what == "measure") return measure();
+  if (what == "measure") return measure(argc > 2 ? std::atoll(argv[2]) : 256 << 20);
   reduce_ones("the first psum");
   if (what == "stop" && is_odd) sleep(1000);
   if (what == "fail" && is_odd) return 3;

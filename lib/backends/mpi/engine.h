@@ -104,7 +104,6 @@ class Engine final : public Communicator {
     check(mpi_.comm_free(&machine), "MPI_Comm_free");
     is_crowded_ = num_on_this_machine_ > sysconf(_SC_NPROCESSORS_ONLN);
     has_ended_.resize(std::size_t(size_));
-    was_ahead_.resize(std::size_t(size_));
   }
 
   int rank() const override { return rank_; }
@@ -240,26 +239,28 @@ class Engine final : public Communicator {
     }
   }
 
-  // A few microseconds of spinning, then other processes may run in between, then sleep: ranks may
-  // be more than cores. While bytes are likely to move it does not sleep, as MPI moves them in
-  // here.
+  // It spins for as long as the bytes are likely to take, since MPI moves them in here; then other
+  // processes may run in between; then it sleeps. Where ranks are more than cores it sleeps almost
+  // at once: who sleeps runs first when it wakes, and what it waits for runs meanwhile.
   void wait(std::size_t bytes, const std::string& what) {
-    constexpr long spinning = 200, between_looks = 32;
+    constexpr long between_looks = 32;
     const Clock::time_point began = Clock::now();
-    const Seconds awake{5e-3 + 4e-9 * double(bytes)};
+    const Seconds spinning{is_crowded_ ? 0 : 15e-6 + 0.5e-9 * double(bytes)},
+        awake{is_crowded_ ? 0 : 5e-3 + 4e-9 * double(bytes)};
     Clock::time_point looked = began;
-    bool is_long = is_crowded_;
-    for (long turn = 0;; ++turn) {
+    enum { spins, yields, sleeps } way = spins;
+    num_odd_looks_.assign(std::size_t(size_), 0);
+    for (long turn = 1;; ++turn) {
       test_all(pending_, &what);
       if (pending_.empty()) return;
-      if (turn < spinning) continue;
-      is_long ? usleep(50) : sched_yield();
+      if (way == yields) sched_yield();
+      if (way == sleeps) usleep(50);
       if (turn % between_looks != 0) continue;
       const Clock::time_point now = Clock::now();
-      is_long = now - began > awake;
+      way = now - began > awake ? sleeps : now - began > spinning ? yields : spins;
       if (now - looked < between_looks_around_ && now - began < deadline_) continue;
       looked = now;
-      look_around(now - began, what);
+      look_around(now - began, bytes, what);
     }
   }
 
@@ -279,30 +280,34 @@ class Engine final : public Communicator {
   }
 
   // See NOTE: [deadlines] in communicator.h.
-  void look_around(Seconds waited, const std::string& what) {
+  void look_around(Seconds waited, std::size_t bytes, const std::string& what) {
     const std::string state = "has waited " + text_of(waited) + " for " + awaited() + " in " + what;
     read_notes(state);
     if (waited > deadline_) give_up(state, "the time is up");
-    const Clock::time_point now = Clock::now();
+    // What should not be is believed when it has been seen again and again: messages may be under
+    // way, and this process may have been stopped between two looks.
+    const auto is_sure = [&](int peer, bool is_odd) {
+      int& num_looks = num_odd_looks_[std::size_t(peer)];
+      num_looks = is_odd ? num_looks + 1 : 0;
+      return num_looks > looks_to_be_sure && waited > sure_ + Seconds(2e-8 * double(bytes));
+    };
+    std::vector<bool> is_seen(static_cast<std::size_t>(size_));
     for (const Pending& one : pending_) {
-      const auto& ended = has_ended_[std::size_t(one.peer)];
-      if (ended && now - *ended > sure_)
-        give_up(state, named({one.peer}) + " has ended its program");
-      if (one.kind != Pending::receive) continue;
+      if (one.kind != Pending::receive || is_seen[std::size_t(one.peer)]) continue;
+      is_seen[std::size_t(one.peer)] = true;
       // What it sent for this call would have been taken: this belongs to another call.
       int is_there = 0;
       check(mpi_.iprobe(one.peer, Abi::any_tag, data_, &is_there, Abi::no_status()), "MPI_Iprobe",
             &what);
-      auto& since = was_ahead_[std::size_t(one.peer)];
-      if (!is_there)
-        since.reset();
-      else if (!since)
-        since = now;
-      else if (now - *since > sure_)
-        give_up(state, named({one.peer}) + " is in another collective, or in one of another size");
+      const bool has_ended = has_ended_[std::size_t(one.peer)];
+      if (is_sure(one.peer, is_there || has_ended))
+        give_up(state, named({one.peer}) +
+                           (is_there ? " is in another collective, or in one of another size"
+                                     : " has ended its program"));
     }
-    if (waited < between_looks_around_ * 2)  // what another wait has seen
-      for (auto& since : was_ahead_) since.reset();
+    for (const Pending& one : pending_)  // it will not be taken
+      if (!is_seen[std::size_t(one.peer)] && is_sure(one.peer, has_ended_[std::size_t(one.peer)]))
+        return give_up(state, named({one.peer}) + " has ended its program");
   }
 
   void give_up(const std::string& state, const std::string& reason) {
@@ -348,7 +353,7 @@ class Engine final : public Communicator {
             "MPI_Irecv");
       while (!pending.empty()) test_all(pending);
       if (note == char(Note::end))
-        has_ended_[std::size_t(other)] = Clock::now();
+        has_ended_[std::size_t(other)] = true;
       else if (!std::exchange(has_spoken_, Clock::now()))
         say(self() + " " + state);
     }
@@ -365,8 +370,9 @@ class Engine final : public Communicator {
   const typename Abi::Constants constants_;
   const Job job_;
   const Seconds deadline_;
-  // How long what should not be is seen before it is believed: messages may be under way.
-  const Seconds sure_{std::min(2.0, deadline_.count() / 4)}, between_looks_around_{sure_ / 8};
+  static constexpr int looks_to_be_sure = 8;
+  const Seconds sure_{std::min(2.0, deadline_.count() / 4)};
+  const Seconds between_looks_around_{sure_ / looks_to_be_sure};
   const pid_t process_ = getpid();
   std::mutex mutex_;  // MPI_THREAD_SERIALIZED
   Comm data_{}, notes_{};
@@ -375,7 +381,8 @@ class Engine final : public Communicator {
   std::optional<Clock::time_point> has_spoken_;  // of its wait, where a rank gave up
   std::string name_;
   std::vector<Pending> pending_;
-  std::vector<std::optional<Clock::time_point>> has_ended_, was_ahead_;  // by rank: since when
+  std::vector<bool> has_ended_;     // by rank
+  std::vector<int> num_odd_looks_;  // by rank, of this wait
 };
 
 // Starts MPI, and ends it when the process does. The engine lives for ever.
