@@ -518,6 +518,7 @@ void Interpreter::for_each_lane(const Access& access, const Run& run, std::int64
     return;
   }
   for (std::int64_t lane = 0; lane < count; ++lane) {
+    if (run.live && !run.live[lane]) continue;
     std::int64_t here = at + lane * access.counter_stride;
     for (const Access::Term& term : access.lane_terms) {
       std::int64_t index;
@@ -603,6 +604,16 @@ std::size_t Interpreter::alternative(const Code& code, const Run& run) {
   return std::size_t(chosen);
 }
 
+void Interpreter::check_lanes(const Code& code, const Run& run, std::int64_t count) const {
+  const Statement& s = *code.more->statement;
+  const char* const indices = lanes_of(code, 0, run, count);
+  for (std::int64_t lane = 0; lane < count; ++lane) {
+    std::int64_t index;
+    std::memcpy(&index, indices + lane * std::int64_t(sizeof index), sizeof index);
+    if ((!run.live || run.live[lane]) && (index < s.low || s.high < index)) raise(s, index);
+  }
+}
+
 // What goes the same way in all lanes, and while loops that do not.
 void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
   switch (code.kind) {
@@ -631,15 +642,20 @@ void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t c
       execute_lanes(code.more->blocks[chosen], run, count);
       return apply_in_lanes(code.more->results[chosen], run, count);
     }
+    case Kind::check:
+      return code.is_lanes[0] ? check_lanes(code, run, count) : step(code, run);
     default:
       step(code, run);
   }
 }
 
 // A while loop in each lane, until none goes on. Lanes that have ended keep their numbers.
-void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
-  for (const Move& first : code.more->first) gather(first, run.frame, run.frame + first.to, count);
+void Interpreter::loop_in_lanes(const Code& code, const Run& given, std::int64_t count) const {
   std::vector<char> goes_on(std::size_t(count), true);
+  if (given.live) std::copy_n(given.live, count, goes_on.begin());
+  Run run = given;
+  run.live = goes_on.data();
+  for (const Move& first : code.more->first) gather(first, run.frame, run.frame + first.to, count);
   std::vector<char> next(code.more->next.size() * std::size_t(lanes_ * most_bytes));
   for (std::int64_t step = 0;; ++step) {
     if (step % steps_between_interrupts == 0) ask(*run.interrupts);

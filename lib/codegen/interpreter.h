@@ -94,6 +94,7 @@ class Interpreter {
     RunningCalls* calls;
     InterruptWatch* interrupts;
     CloseLoops* shared;
+    const char* live = nullptr;  // by lane, in while loops that some have left
   };
   void place_memories(std::span<const View> operands, std::span<const View> results, void* frame,
                       char** memories) const;
@@ -115,6 +116,7 @@ class Interpreter {
   void run_parallel(const Code& code, const Run& run, std::int64_t begin, std::int64_t end) const;
   void run_steps(const Code& code, const Run& run, std::int64_t begin, std::int64_t end) const;
   void run_shared(const Code& code, const Run& run) const;
+  void check_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void combine(const Code& code, const Run& run) const;
   void combine_lanes(const Code& code, const Run& run, std::int64_t count) const;

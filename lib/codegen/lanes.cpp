@@ -72,12 +72,13 @@ class Finder {
   std::vector<bool> lanes_;
 };
 
-bool runs_in_lanes(const Block& block, bool may_store, const std::vector<bool>& has_lanes) {
+bool runs_in_lanes(const Block& block, bool may_store, const std::vector<bool>& has_lanes,
+                   bool may_check) {
   return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
     const auto run = [&](bool store) {
       return s.exchanged.empty() &&
              std::all_of(s.blocks.begin(), s.blocks.end(), [&](const Block& inner) {
-               return runs_in_lanes(inner, store, has_lanes);
+               return runs_in_lanes(inner, store, has_lanes, may_check && s.kind != Kind::combine);
              });
     };
     switch (s.kind) {
@@ -91,7 +92,7 @@ bool runs_in_lanes(const Block& block, bool may_store, const std::vector<bool>& 
       case Kind::repeat:
         return !s.is_parallel && run(may_store);
       case Kind::check:
-        return !has_lanes[std::size_t(s.operands[0])];
+        return may_check || !has_lanes[std::size_t(s.operands[0])];
       case Kind::branch:
         return !has_lanes[std::size_t(s.operands[0])] && run(may_store);
       case Kind::loop:
@@ -173,9 +174,9 @@ bool have_common(const std::vector<T>& a, const std::vector<T>& b) {
 
 std::vector<bool> find_lanes(const LoopProgram& program) { return Finder(program).take(); }
 
-bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes) {
+bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes, bool may_check) {
   return loop.carries.empty() && loop.exchanged.empty() &&
-         runs_in_lanes(loop.blocks[0], true, has_lanes);
+         runs_in_lanes(loop.blocks[0], true, has_lanes, may_check);
 }
 
 std::int64_t widest_in_lanes(const LoopProgram& program, const Statement& loop) {

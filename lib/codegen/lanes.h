@@ -13,7 +13,9 @@ std::vector<bool> find_lanes(const LoopProgram& program);
 
 // Whether the steps of a loop run side by side in lanes: they compute, load, store, combine, and
 // run loops and branches that go the same way in every lane, or while loops that do not store.
-bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes);
+// may_check: they may test what differs from lane to lane, though another one would fail first.
+bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes,
+                   bool may_check = false);
 
 // Bytes of the widest numbers that differ from lane to lane in a loop of lanes, or a combination;
 // but numbers that count the steps, which are not computed by lane.

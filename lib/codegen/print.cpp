@@ -205,7 +205,7 @@ class Checker {
     visit(program_.body);
     const std::vector<bool> has_lanes = find_lanes(program_);
     for_each_statement(program_.body, [&](const Statement& s) {
-      require(!s.is_parallel || runs_in_lanes(s, has_lanes), "L6",
+      require(!s.is_parallel || runs_in_lanes(s, has_lanes, program_.fails_by_example), "L6",
               "a parallel step that lanes cannot run");
     });
   }

@@ -18,9 +18,10 @@
 //   L3 an index is an int64, and accesses name memory that there is, with as many axes as it has
 //   L4 operands of the program are not written
 //   L5 memories that change places have one dtype and size, none twice
-//   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h), and read nothing
-//      that another one writes; those of a combination only compute, load, store and combine, and
-//      nothing reads what another one writes
+//   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h; checks of what
+//      differs between them only if fails_by_example), and read nothing that another one writes;
+//      those of a combination only compute, load, store and combine, and nothing reads what another
+//      one writes
 //   L7 the steps of a loop that threads share are apart or parallel, write different elements, and
 //      hold no calls, no loop that threads share, and no checks unless fails_by_example
 //   L8 memory of which the steps of a loop have their own lies in the frame, is used within such

@@ -7,10 +7,12 @@
 #include <plait/rules/motion.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/lanes.h"
 #include "codegen/walk.h"
 
 namespace plait::codegen {
@@ -103,7 +105,71 @@ class Reader {
   bool is_in_lanes_ = false;
 };
 
+// Instructions, by what is written for each statement in as many lanes.
+class Code {
+ public:
+  Code(const LoopProgram& program, int vector_bytes)
+      : program_(program), vector_bytes_(vector_bytes), has_lanes_(find_lanes(program)) {}
+
+  // counter: of the loop whose steps are lanes.
+  double of(const Block& block, int lanes = 1, Value counter = -1) const {
+    double sum = 0;
+    for (const Statement& s : block) sum += of(s, lanes, counter);
+    return sum;
+  }
+
+ private:
+  double of(const Statement& s, int lanes, Value counter) const {
+    constexpr double loop = 8, copy = 24;
+    switch (s.kind) {
+      case Kind::compute:
+        return instructions_of(*s.primitive) / 2 * registers_of(s.value, lanes);
+      case Kind::load:
+      case Kind::store: {
+        constexpr double of_lane = 4;  // its place, the access, and to or from a vector
+        const bool is_apart =
+            std::any_of(s.place.terms.begin(), s.place.terms.end(), [&](const Place::Term& term) {
+              return term.index != counter && has_lanes_[std::size_t(term.index)];
+            });
+        return lanes > 1 && is_apart ? of_lane * lanes : 1 + double(s.place.terms.size());
+      }
+      case Kind::repeat:
+        if (!s.is_parallel || lanes > 1) return loop + of(s.blocks[0], lanes, counter);
+        return of_lanes(s, num_lanes(program_, s, vector_bytes_), s.value);
+      case Kind::combine:
+        if (lanes > 1 || s.is_in_order) return loop + of(s.blocks[0], lanes, counter);
+        return of_lanes(s, num_lanes_of_combination(program_, s), s.counter);
+      case Kind::copy:
+        return copy;
+      default: {  // the test of a loop in lanes is written twice
+        double sum = loop;
+        for (const Block& block : s.blocks) sum += of(block, lanes, counter);
+        if (s.kind == Kind::loop && lanes > 1) sum += of(s.blocks[0], lanes, counter);
+        return sum;
+      }
+    }
+  }
+  // Steps that do not fill the lanes are written once more.
+  double of_lanes(const Statement& s, int lanes, Value counter) const {
+    const bool has_rest = s.steps > lanes && s.steps % lanes != 0;
+    return 8 + of(s.blocks[0], lanes, counter) * (has_rest ? 2 : 1);
+  }
+  double registers_of(Value value, int lanes) const {
+    if (!has_lanes_[std::size_t(value)]) return 1;
+    return std::ceil(double(lanes) * double(size_of(program_.dtypes[std::size_t(value)])) /
+                     vector_bytes_);
+  }
+
+  const LoopProgram& program_;
+  const int vector_bytes_;
+  const std::vector<bool> has_lanes_;
+};
+
 }  // namespace
+
+double code_of(const LoopProgram& program, int vector_bytes) {
+  return Code(program, vector_bytes).of(program.body);
+}
 
 std::vector<Reads> reads_of(const LoopProgram& program) { return std::move(Reader(program).reads); }
 

@@ -38,6 +38,11 @@ class Work {
   const LoopProgram& program_;
 };
 
+// Roughly the instructions of the code that a program becomes, with vectors of so many bytes. Of
+// more than most_code, a compiler takes longer than a second.
+inline constexpr double most_code = 16000;
+double code_of(const LoopProgram& program, int vector_bytes);
+
 // How a program reads a memory; infinities where calls do.
 struct Reads {
   double elements = 0;  // again and again

@@ -16,6 +16,7 @@
 #include "codegen/columns.h"
 #include "codegen/combine_turns.h"
 #include "codegen/copy_loops.h"
+#include "codegen/cost.h"
 #include "codegen/effects.h"
 #include "codegen/feed.h"
 #include "codegen/fuse.h"
@@ -30,6 +31,7 @@
 #include "codegen/segments.h"
 #include "codegen/share.h"
 #include "codegen/short_rows.h"
+#include "codegen/side_by_side.h"
 #include "codegen/together.h"
 #include "codegen/uniform.h"
 #include "codegen/unite.h"
@@ -105,24 +107,6 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
                          kernel_for, has_loops ? loops::few : few_without_loops, device.is_host()});
 }
 
-// Examples in the steps of a loop that may go their own ways do all that any of them does, if all
-// of that can be written, else one after the other what each of them does.
-codegen::Lowered lower_examples(const Jaxpr& group, std::span<const Sizes64> strides,
-                                Device device) {
-  bool go_apart = false;
-  codegen::Lowered together =
-      lower(group, strides, device, [&](const Equation& equation, Operands, Operands) {
-        go_apart |= *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
-        return false;
-      });
-  if (together.program || !go_apart) return together;
-  codegen::Lowered apart =
-      lower(group, strides, device, [](const Equation& equation, Operands, Operands) {
-        return *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
-      });
-  return apart.program ? apart : together;
-}
-
 // Loops over the same rows become one, in which a row that was read or made stays near.
 void bring_loops_together(codegen::LoopProgram& program) {
   codegen::fuse(program);
@@ -163,8 +147,7 @@ std::optional<int> count_loops_apart(const codegen::Block& body) {
   return loops;
 }
 
-codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Device device) {
-  codegen::Lowered lowered = lower_examples(group, strides, device);
+codegen::Lowered finished(codegen::Lowered lowered, Device device) {
   if (!lowered.program) return lowered;
   codegen::LoopProgram& program = *lowered.program;
   codegen::move_invariants(program);
@@ -180,6 +163,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
     }
     return lowered;
   }
+  codegen::run_side_by_side(program);
   codegen::take_in_rows(program);
   codegen::join_short_rows(program);
   codegen::cut_chains(program);
@@ -188,6 +172,33 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Dev
   codegen::ask_ahead(program);
   if (are_long_beside_calls(program.body)) return {{}, "its steps are long"};
   return lowered;
+}
+
+// Examples in the steps of a loop that may go their own ways do all that any of them does, or one
+// after the other what each of them does, whichever is predicted to take less.
+codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, Device device) {
+  bool go_apart = false;
+  codegen::Lowered together =
+      lower(group, strides, device, [&](const Equation& equation, Operands, Operands) {
+        go_apart |= *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
+        return false;
+      });
+  if (!go_apart || (together.program && !device.is_host()))
+    return finished(std::move(together), device);
+  codegen::Lowered apart =
+      lower(group, strides, device, [](const Equation& equation, Operands, Operands) {
+        return *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
+      });
+  if (!apart.program) return finished(std::move(together), device);
+  apart = finished(std::move(apart), device);
+  if (!together.program) return apart;
+  together = finished(std::move(together), device);
+  if (!together.program || !apart.program) return together;
+  // Together, all wait for the one that takes longest.
+  constexpr double longest = 1.5;
+  return codegen::predict(*apart.program).ns < longest * codegen::predict(*together.program).ns
+             ? apart
+             : together;
 }
 
 }  // namespace

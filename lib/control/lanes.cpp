@@ -399,7 +399,7 @@ bool LanesParams::is_divergent() const {
 
 namespace {
 
-// Numbers of many examples: several side by side, in lanes.
+// Numbers of many examples, side by side.
 loops::Tensors emit_numbers(loops::Writer& w, const LanesParams& lanes,
                             std::span<const loops::Tensor> inputs) {
   const Lane& lane = lanes.lanes[0];
@@ -433,9 +433,10 @@ loops::Tensors emit_lanes(loops::Writer& w, const Equation& equation,
   const std::vector<Aval> outputs = lanes.body->output_avals();
   const std::span<const Aval> avals = lanes.body->input_avals();
   const auto is_number = [](const Aval& aval) { return aval.rank() == 0; };
-  // Fewer leave their loops one by one, so that no more than twice the work is done.
+  // Threads of a GPU leave their loops together; on a CPU, see codegen/side_by_side.h.
   constexpr std::int64_t many = 4096;
-  if (lane.size.constant() >= many && std::all_of(avals.begin(), avals.end(), is_number) &&
+  if (!w.has_kernels() && lane.size.constant() >= many &&
+      std::all_of(avals.begin(), avals.end(), is_number) &&
       std::all_of(outputs.begin(), outputs.end(), is_number))
     return emit_numbers(w, lanes, inputs);
   if (!is_same_alone(lanes.body, lane.batched, lane.size.constant()))

@@ -147,10 +147,11 @@ Value Emitter::is_unequal(Value a, Value b) const {
 
 // One unsigned comparison: what lies below is far above.
 Value Emitter::is_outside(Value index, std::int64_t low, std::int64_t high) const {
-  if (high < low) return api().ConstInt(integer(1), 1, false);
-  const Value above = low == 0 ? index : api().BuildSub(builder_, index, constant(low), "");
+  if (high < low) return splat(api().ConstInt(integer(1), 1, false));
+  const Value above = low == 0 ? index : api().BuildSub(builder_, index, splat(constant(low)), "");
   const std::uint64_t most = std::uint64_t(high) - std::uint64_t(low);
-  return api().BuildICmp(builder_, unsigned_predicates[4], above, constant(std::int64_t(most)), "");
+  return api().BuildICmp(builder_, unsigned_predicates[4], above,
+                         splat(constant(std::int64_t(most))), "");
 }
 
 Value Emitter::frame_memory(Type element, std::int64_t count) const {

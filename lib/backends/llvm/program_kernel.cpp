@@ -68,7 +68,6 @@ enum Extra {
 // What a check that fails leaves: its number from 1 on, and the index.
 using Failure = std::array<std::int64_t, 2>;
 
-constexpr std::size_t most_statements = 3000;
 constexpr int parts = codegen::parts_of_combination;
 // Statements that a piece of a loop runs: less than ten milliseconds. Then it asks whether to stop.
 constexpr double piece_of_loop = 1 << 20;
@@ -701,11 +700,12 @@ class ProgramWriter {
       return define(
           s.value, from_memory(load_spaced(memory, steps.first, int(steps.stride)), dtype).v, true);
     Value vector = api().ConstNull(emitter_.vector(element(memory)));
-    for (int lane = 0; lane < count_; ++lane)
+    const Value places = !steps.is_linear && live_ ? live_places(steps) : nullptr;
+    for (int lane = 0; lane < count_; ++lane) {
+      const Value place = places ? emitter_.extract(places, lane) : steps.of(*this, lane);
       vector = emitter_.insert(
-          vector,
-          emitter_.load(element(memory), address(memory, steps.of(*this, lane)), alignment(memory)),
-          lane);
+          vector, emitter_.load(element(memory), address(memory, place), alignment(memory)), lane);
+    }
     define(s.value, from_memory(vector, dtype).v, true);
   }
 
@@ -802,6 +802,16 @@ class ProgramWriter {
     return steps;
   }
 
+  // Where lanes go that are in the loop still: what the others have computed may be no place.
+  Value live_places(const Steps& steps) {
+    Value places = emitter_.add(steps.offsets, emitter_.splat(steps.first));
+    if (steps.stride != 0)
+      places = emitter_.add(places, emitter_.multiply(emitter_.ramp(constant(0)),
+                                                      emitter_.splat(constant(steps.stride))));
+    return api().BuildSelect(emitter_.builder(), live_, places,
+                             api().ConstNull(emitter_.vector(emitter_.integer(64))), "");
+  }
+
   // Runs f with lanes that are the steps from `first` on, of which the first `count` exist.
   template <class F>
   void with_steps(Number counter, Value first, int lanes, int count, const F& f) {
@@ -849,7 +859,6 @@ class ProgramWriter {
 
   // A while loop in each lane, until none goes on. Lanes that have ended keep their numbers.
   void loop_in_lanes(const Statement& s) {
-    const int count = count_;
     const auto set_all = [&](std::span<const Value> values) {
       for (std::size_t i = 0; i < s.carries.size(); ++i)
         define(s.carries[i].value, values[i], true);
@@ -864,9 +873,9 @@ class ProgramWriter {
     const auto both = [&](Value a, Value b) {
       return api().BuildAnd(emitter_.builder(), a, b, "");
     };
-    const Value exists = count < emitter_.lanes() ? first_lanes(count) : nullptr;
+    const Value outer = live_;
     Value goes_on = holds(start);
-    if (exists) goes_on = both(goes_on, exists);
+    if (const Value live = live_lanes()) goes_on = both(goes_on, live);
     start.push_back(goes_on);
     start.push_back(constant(0));  // steps
     const double work = work_of(s.blocks[0]) + work_of(s.blocks[1]);
@@ -876,6 +885,7 @@ class ProgramWriter {
         [&](const std::vector<Value>& carried) {
           ask(carried[n + 1], work);
           set_all(std::span(carried).first(n));
+          live_ = carried[n];
           write(s.blocks[1]);
           std::vector<Value> next;
           for (std::size_t i = 0; i < n; ++i)
@@ -885,7 +895,12 @@ class ProgramWriter {
           next.push_back(emitter_.add(carried[n + 1], constant(1)));
           return next;
         });
+    live_ = outer;
     for (std::size_t i = 0; i < n; ++i) define(s.carries[i].last, last[i], true);
+  }
+  // Those that exist and have not left a while loop around; nullptr for all.
+  Value live_lanes() const {
+    return live_ ? live_ : count_ < emitter_.lanes() ? first_lanes(count_) : nullptr;
   }
 
   // --- Combinations ------------------------------------------------------------------------------
@@ -1161,11 +1176,18 @@ class ProgramWriter {
 
   void write_check(const Statement& s) {
     const Value index = at(s.operands[0]);
-    const Value is_outside = emitter_.is_outside(index, s.low, s.high);
+    const bool lanes = has_lanes(s.operands[0]);
+    const Lanes with(emitter_, lanes ? emitter_.lanes() : 1);
+    Value is_outside = emitter_.is_outside(index, s.low, s.high);
+    if (const Value live = lanes ? live_lanes() : nullptr)
+      is_outside = api().BuildAnd(emitter_.builder(), is_outside, live, "");
+    if (lanes) is_outside = emitter_.any(is_outside);
     const auto number = std::find(checks_.begin(), checks_.end(), &s) - checks_.begin() + 1;
     emitter_.return_if(is_outside, [&] {
       emitter_.store(constant(number), extra(failed_slot), 8);
-      emitter_.store(index, emitter_.at(emitter_.integer(64), extra(failed_slot), constant(1)), 8);
+      // Which lane fails first is found out step by step.
+      emitter_.store(lanes ? constant(s.low - 1) : index,
+                     emitter_.at(emitter_.integer(64), extra(failed_slot), constant(1)), 8);
     });
   }
 
@@ -1189,6 +1211,7 @@ class ProgramWriter {
   Number counter_ = -1;
   Value first_step_ = nullptr;
   int count_ = 0;
+  Value live_ = nullptr;         // which lanes are in the while loop still that is written
   std::vector<Value> memories_;  // by memory, then extras
   bool is_repeated_ = false;     // what is written runs in the steps of a serial loop
 };
@@ -1312,7 +1335,7 @@ class ProgramKernel final : public Kernel {
     if (own_bytes > 0) frame_bytes_ = own_at_ + std::int64_t(own_bytes) * num_threads_;
     is_plain_ = checks_.empty() && calls_.size() == 0 && codegen::num_shared(program_.body) == 0 &&
                 !may_ask(program_) && !compile_passes::counts_lane_work(program_);
-    code_.emplace("loop program, 17" +
+    code_.emplace("loop program, 18" +
                       std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
                       codegen::print(program_),
                   streams_of(program_), [this](const std::vector<bool>& streams) {
@@ -1438,7 +1461,8 @@ codegen::Split written(const codegen::Lowered& lowered) {
                   [](DType dtype) { return is_complex(dtype); });
   codegen::Split split =
       has_complex ? codegen::split_complex(*lowered.program) : codegen::Split{lowered.program, {}};
-  if (split.program && num_statements(split.program->body) > most_statements)
+  if (split.program &&
+      codegen::code_of(*split.program, machine().vector_bytes) > codegen::most_code)
     return {{}, "too many statements"};
   return split;
 }
