@@ -112,6 +112,49 @@ def turned(z, n):
     return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * s[1] + 0.1j), (0, z))[1]
 
 
+def divided(a, b):
+    """Numbers alone, which lanes hold: the greatest common divisor."""
+    return lax.while_loop(lambda s: s[1] != 0, lambda s: (s[1], s[0] % s[1]), (a, b))[0]
+
+
+def searched(shared, x):
+    """Reads an array that all share where each one's numbers say; `x` and what it adds are few."""
+
+    def step(s):
+        low, high = s
+        middle = (low + high) // 2
+        below = lax.dynamic_slice(shared, (middle,), (1,))[0] < x[0]
+        return jnp.where(below, middle + 1, low), jnp.where(below, high, middle)
+
+    return lax.while_loop(lambda s: s[0] < s[1], step, (0, shared.size))[0] + x
+
+
+def left(shared, n):
+    """Those that have left the loop would read behind the array, and never leave the inner loop."""
+
+    def step(s):
+        n, x = s
+        x = lax.while_loop(lambda x: x < 40, lambda x: x + n, x + shared[n - 1])
+        return n - 1, x - 37
+
+    return lax.while_loop(lambda s: s[0] > 0, step, (n, shared[0]))[1]
+
+
+def folded(x):
+    """Loops of numbers in a loop of numbers, of which some take no step."""
+
+    def step(s):
+        i, x = s
+        x = lax.while_loop(lambda x: abs(x) > 1, lambda x: x * 0.6 - 0.1, x * 3)
+        return i + 1, lax.fori_loop(0, 3, lambda j, x: x + jnp.sin(x) / (1 + i + j), x)
+
+    return lax.while_loop(lambda s: s[0] < abs(x) * 5, step, (0, x))[1]
+
+
+def folded_in_steps(x):
+    return lax.scan(lambda c, i: (folded(c + i), c), x, jnp.arange(4.0))
+
+
 def positive(size):
     a = numbers(size, size)
     return a @ a.T + size * np.eye(size)
@@ -134,8 +177,17 @@ CASES = {
     "solved-small": (solved, lambda: (positive(3), numbers(3)), 0),
     "nested": (nested, lambda: (numbers(12), lengths()), 0),
     "branched": (branched, lambda: (numbers(15), random.integers(0, 3)), 0),
+    "divided": (divided, lambda: tuple(random.integers(1, 900, (2, 1))[:, 0]), 0),
+    "searched": (searched, lambda: (np.sort(numbers(90)), numbers(2)), (None, 0)),
+    "left": (left, lambda: (9 * numbers(12), lengths()), (None, 0)),
+    "folded": (folded, lambda: (numbers(),), 0),
+    "folded-in-steps": (folded_in_steps, lambda: (numbers(),), 0),
     "turned": (turned, lambda: (0.1 * numbers(13) + 0.1j * numbers(13), lengths()), 0),
 }
+
+
+def one_of(columns, axes, example):
+    return [np.asarray(c[example]) if axis == 0 else c for c, axis in zip(columns, axes)]
 
 
 @pytest.mark.parametrize("examples", [1, 5, 40])
@@ -149,10 +201,7 @@ def test_examples_are_as_they_are_alone(case, examples):
         for k, axis in enumerate(axes)
     ]
     alone = plait.jit(program, wait=True)
-    expected = [
-        plait.tree.leaves(alone(*(c[e] if axis == 0 else c for c, axis in zip(columns, axes))))
-        for e in range(examples)
-    ]
+    expected = [plait.tree.leaves(alone(*one_of(columns, axes, e))) for e in range(examples)]
     mapped = plait.vmap(program, in_axes=axes)
     with plait.disable_jit():
         together = plait.tree.leaves(mapped(*map(jnp.asarray, columns)))
@@ -230,6 +279,49 @@ def test_the_first_step_that_fails_raises_whichever_example_it_is(run):
         with pytest.raises(plait.IndexError, match="index 22 is out of bounds for axis 1"):
             f(x, n, by)
     np.testing.assert_array_equal(np.asarray(f(x, n, np.ones(30, int))), expected)
+
+
+@pytest.mark.parametrize("run", [plait.vmap, lambda f: plait.jit(plait.vmap(f), wait=True)])
+def test_what_fails_in_lanes_is_the_first_step(run):
+    shared = jnp.asarray(numbers(20))
+
+    def program(n, by):
+        step = lambda s: (s[0] + 1, s[1] + shared[by * s[0]])  # noqa: E731
+        return lax.while_loop(lambda s: s[0] < n, step, (0, 0.0))[1]
+
+    f = run(program)
+    n, by = random.integers(1, 6, 30), np.ones(30, int)
+    expected = [np.asarray(shared)[:k].sum() for k in n]
+    np.testing.assert_allclose(np.asarray(f(n, by)), expected, rtol=1e-12)
+    n[:] = 5
+    by[[3, 11, 12]] = 6, 11, 13  # 24 in the fifth step, 22 and 26 in the third
+    for _ in range(4):
+        with pytest.raises(plait.IndexError, match="index 22 is out of bounds for axis 0"):
+            f(n, by)
+
+
+def test_a_loop_changes_to_generated_code_within_a_call():
+    """Of examples that end at different steps; with a bound, which holds for all of its steps."""
+
+    def program(n, most):
+        def step(s):
+            i, x = s
+            return i + 1, jnp.sin(x) + jnp.sum(x) * 0.01
+
+        end = lax.while_loop(lambda s: s[0] < n, step, (0, jnp.ones(20)), max_steps=most)
+        return end[1].sum(), end[0]
+
+    n = np.array([7, 3000, 2999, 0, 40])
+    alone = [plait.jit(program, static_argnums=1, wait=True)(k, None) for k in n]
+    for most in (None, 3000):
+        f = plait.jit(plait.vmap(lambda n, most=most: program(n, most)))
+        sums, steps = f(n)
+        np.testing.assert_array_equal(np.asarray(sums), [np.asarray(s) for s, _ in alone])
+        np.testing.assert_array_equal(np.asarray(steps), n)
+    f = plait.jit(plait.vmap(lambda n: program(n, 2999)))
+    for _ in range(2):
+        with pytest.raises(plait.ValueError, match="still holds after max_steps = 2999 steps"):
+            f(n)
 
 
 @pytest.mark.parametrize("run", [plait.vmap, lambda f: plait.jit(plait.vmap(f), wait=True)])

@@ -4,15 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control.h"
 
-#include <plait/primitives/primitives.h>
-
-#include <atomic>
-#include <mutex>
-
 #include "compile/loop_constants.h"
-#include "compile/tiers.h"
 #include "control/endless.h"
-#include "ir/splice.h"
+#include "rest_of_loop.h"
 
 namespace plait {
 namespace {
@@ -48,111 +42,18 @@ class CondKernel final : public Kernel {
   std::vector<std::unique_ptr<CompiledBody>> branches_;
 };
 
-// A while loop as a program of its own. One with a bound has none there: it counts its steps, in a
-// carry behind the others, while they are fewer than an operand behind those of the condition, so
-// that it serves from every step on.
-Jaxpr rest_program(const Equation& equation, std::span<const Aval> operands) {
-  const WhileParams loop(equation.params);
-  const std::size_t first_const = loop.num_carry + loop.num_cond_consts;
-  const Aval number{{}, DType::int64};
-  WhileParams counted = loop;
-  std::vector<Aval> avals(operands.begin(), operands.end());
-  if (loop.max_steps) {
-    avals.insert(avals.begin() + std::ptrdiff_t(first_const), number);
-    avals.insert(avals.begin() + std::ptrdiff_t(loop.num_carry), number);
-    counted.num_carry += 1, counted.num_cond_consts += 1;
-    counted.max_steps = {}, counted.checkpoints = {};
-    auto splice_into = [&](Builder& builder, const Jaxpr& body, std::span<const Aval> binders,
-                           std::vector<Var>& vars) {
-      for (const Aval& aval : binders) vars.push_back(builder.add_binder(aval));
-      std::vector<Atom> inputs(vars.begin(), vars.end());
-      inputs.erase(inputs.begin() + std::ptrdiff_t(loop.num_carry));
-      inputs.resize(std::size_t(body->num_binders), vars[0]);  // without the bound
-      return splice(builder, body, std::move(inputs));
-    };
-    Builder cond, body;
-    std::vector<Var> of_cond, of_body;
-    const std::span<const Aval> all(avals);
-    const Atom holds = splice_into(cond, loop.cond, all.first(first_const + 2), of_cond)[0];
-    const Var within = cond.add(cmp_p, {of_cond[loop.num_carry], of_cond.back()},
-                                {{"direction", std::string("lt")}}, equation.source)[0];
-    counted.cond = cond.close({cond.add(and_p, {holds, within}, {}, equation.source)[0]});
-    std::vector<Aval> binders(all.begin(), all.begin() + std::ptrdiff_t(loop.num_carry) + 1);
-    binders.insert(binders.end(), all.begin() + std::ptrdiff_t(first_const) + 2, all.end());
-    std::vector<Atom> outputs = splice_into(body, loop.body, binders, of_body);
-    const Literal one{DType::int64, false, 1, 0, 0};
-    outputs.push_back(body.add(add_p, {of_body[loop.num_carry], one}, {}, equation.source)[0]);
-    counted.body = body.close(std::move(outputs));
-  }
-  Builder builder;
-  std::vector<Atom> atoms;
-  for (const Aval& aval : avals) atoms.push_back(builder.add_binder(aval));
-  const std::vector<Var> outputs =
-      builder.add(while_p, std::move(atoms), counted.to_params(), equation.source);
-  return builder.close({outputs.begin(), outputs.end()});
-}
-
-// A loop of the first tier that a slow backend makes one kernel of: how it goes on from a step. See
-// NOTE: [tiers].
-class RestOfLoop {
- public:
-  RestOfLoop(const Jaxpr& group, Device device) {
-    if (!device.is_host()) return;
-    const Equation& equation = group->equations[0];
-    std::vector<Aval> operands;
-    for (const Atom& atom : equation.inputs) operands.push_back(group->aval(atom));
-    const std::span<const Backend* const> slow = tiers::FirstTier::slow_backends();
-    if (slow.empty() || WhileParams(equation.params).num_pushes() > 0) return;
-    program_ = rest_program(equation, operands);
-    for (const Backend* backend : slow)
-      if (!backend_ && backend->supports(program_->equations[0], program_->input_avals(),
-                                         program_->output_avals(), {}))
-        backend_ = backend;
-    std::size_t size = 0;
-    for_each_body(open_bodies(equation.params),
-                  [&](const Jaxpr& body) { size += body->equations.size(); });
-    compilation_ = tiers::compilation_time(size);
-  }
-
-  // Whether a run that began then has taken as long as compiling the rest would, or that is done.
-  bool pays(std::chrono::steady_clock::time_point start) const {
-    return backend_ && (is_compiled_.load(std::memory_order_acquire) ||
-                        std::chrono::steady_clock::now() - start >= compilation_);
-  }
-
-  // All remaining steps, from operands of the program: memory apart from its outputs. Whether it
-  // could.
-  bool run(std::span<const View> operands, std::span<const View> outputs,
-           const Launch& launch) const {
-    std::call_once(once_, [&] {
-      try {
-        kernel_ = backend_->compile(program_, {});
-        is_compiled_.store(true, std::memory_order_release);
-      } catch (const BackendError& error) {
-        log_line(std::string("a loop stays on its first tier: ") + error.what());
-      }
-    });
-    if (!kernel_) return false;
-    const Storage scratch = Storage::allocate(std::size_t(kernel_->scratch_bytes()));
-    kernel_->enqueue(operands, outputs, scratch.data(), launch);
-    return true;
-  }
-
- private:
-  Jaxpr program_;
-  const Backend* backend_ = nullptr;
-  std::chrono::nanoseconds compilation_{};
-  mutable std::once_flag once_;
-  mutable std::unique_ptr<Kernel> kernel_;
-  mutable std::atomic<bool> is_compiled_{false};
-};
-
 class WhileKernel final : public Kernel {
  public:
   WhileKernel(const Jaxpr& group, Device device)
       : source_(group->equations[0].source),
         loop_(group->equations[0].params),
-        rest_(group, device),
+        rest_(loop_, device,
+              [&] {
+                std::vector<Aval> operands;
+                for (const Atom& atom : group->equations[0].inputs)
+                  operands.push_back(group->aval(atom));
+                return rest_program(group->equations[0], operands);
+              }),
         operands_(group, device),
         cond_(loop_.cond, device, num_replaced(bodies_of(group->equations[0])[0])),
         body_(loop_.body, device, num_replaced(bodies_of(group->equations[0])[1])),
@@ -198,7 +99,8 @@ class WhileKernel final : public Kernel {
     bool may_change = stacks.empty();
     for (std::int64_t step = 0;; ++step) {
       check_interrupts();
-      if (may_change && step % steps_between_looks == 0 && step > 0 && rest_.pays(start)) {
+      if (may_change && step % RestOfLoop::steps_between_looks == 0 && step > 0 &&
+          rest_.pays(start)) {
         if (run_rest(step, of_cond, operands, outputs, cond, launch)) return;
         may_change = false;
       }
@@ -218,8 +120,6 @@ class WhileKernel final : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t steps_between_looks = 16;
-
   // The steps from this one on, as one kernel. Whether it could.
   bool run_rest(std::int64_t step, std::span<const View> carry, std::span<const View> operands,
                 std::span<const View> outputs, CompiledBody::Lease& cond,

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lanes.h"
 
+#include "rest_of_loop.h"
+
 namespace plait {
 namespace {
 
@@ -17,7 +19,8 @@ class LaneWhile final : public LaneKernel {
         body_(loop_.body, device,
               concatenate(Flags(num_carry_, true),
                           batched(first_const_, std::size_t(lanes_.body->num_binders))),
-              sizes_) {
+              sizes_),
+        rest_(loop_, device, [&] { return rest_of_lanes(); }) {
     const std::vector<Aval> outputs = loop_.body->output_avals();
     pushed_.assign(outputs.begin() + std::ptrdiff_t(num_carry_), outputs.end());
   }
@@ -33,6 +36,8 @@ class LaneWhile final : public LaneKernel {
     for (const Aval& aval : pushed_)
       stacks.push_back(std::make_shared<Stack>(aval.stack > 0, stream));
     Count count;
+    Run run{operands, outputs, launch};
+    run.may_change = stacks.empty() && std::int64_t(live.size()) == num_examples_;
     // At first all have the carry that came in; then those that are left have that of their last
     // step, in rows.
     std::vector<View> carry(outputs.begin(), outputs.begin() + std::ptrdiff_t(num_carry_));
@@ -40,7 +45,7 @@ class LaneWhile final : public LaneKernel {
     if (!live.empty()) state = gathered(rows_of(live), carry, operands, stream);
     std::int64_t step = 0;
     for (bool decided = false; state.num_live > 0; decided = true) {
-      step = run_level(state, step, decided, outputs, stacks, count, stream);
+      step = run_level(state, step, decided, run, stacks, count);
       if (state.num_live > 0) state = compacted(state, stream);
     }
     for (std::size_t i = 0; i < stacks.size(); ++i)
@@ -58,6 +63,80 @@ class LaneWhile final : public LaneKernel {
     std::vector<View> consts;  // of the condition, then of the body
     std::vector<Buffer> owned;
   };
+
+  // A run of the kernel.
+  struct Run {
+    std::span<const View> operands, outputs;
+    const Launch& launch;
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    bool may_change = false;  // to the rest of the loop as one kernel
+  };
+
+  // The loop of all examples from any step on. One that has finished takes no step more.
+  Jaxpr rest_of_lanes() const {
+    LanesParams rest = lanes_;
+    Flags& batched = rest.lanes[0].batched;
+    if (rest.guarded) batched.erase(batched.begin());
+    rest.guarded = false;
+    rest.body = rest_program(equation(), lanes_.body->input_avals());
+    std::fill_n(batched.begin(), num_carry_, true);
+    if (loop_.max_steps) {  // beside the carries, and behind what the condition reads
+      batched.insert(batched.begin() + std::ptrdiff_t(first_const_), false);
+      batched.insert(batched.begin() + std::ptrdiff_t(num_carry_), false);
+    }
+    Builder builder;
+    std::vector<Atom> atoms;
+    for (std::size_t i = 0; i < batched.size(); ++i) {
+      Aval aval = rest.body->avals[i];
+      if (batched[i]) aval.shape.insert(0, num_examples_);
+      atoms.push_back(builder.add_binder(aval));
+    }
+    const std::vector<Var> outputs =
+        builder.add(lanes_p, std::move(atoms), rest.to_params(), source_);
+    return builder.close({outputs.begin(), outputs.end()});
+  }
+
+  // The steps from this one on, as one kernel. Whether it could.
+  bool run_rest(const State& state, std::int64_t step, const Run& run) const {
+    const Stream& stream = run.launch.stream;
+    for (std::int64_t row = 0; row < state.rows.size(); ++row)
+      for (std::size_t i = 0; i < num_carry_ && state.live[std::size_t(row)]; ++i)
+        copy_row(state.here[i].placed().data, row, run.outputs[i].data, state.rows[row],
+                 bytes_of_example(i), stream);
+    const auto from_cond = run.operands.begin() + std::ptrdiff_t(num_carry_),
+               to_cond = run.operands.begin() + std::ptrdiff_t(first_const_);
+    std::vector<Buffer> copies;
+    std::vector<View> from,
+        to(run.outputs.begin(), run.outputs.begin() + std::ptrdiff_t(num_carry_));
+    for (const View& carry : to) {
+      copies.push_back(Buffer::copy_of(carry));
+      from.push_back(copies.back().view());
+    }
+    if (!loop_.max_steps) {
+      from.insert(from.end(), from_cond, run.operands.end());
+      return rest_.run(from, to, run.launch);
+    }
+    std::int64_t none = 0, most = *loop_.max_steps - step;
+    std::vector<std::int64_t> taken(std::size_t(num_examples_), 0);
+    from.push_back({&none, DType::int64, {}, {}});
+    from.insert(from.end(), from_cond, to_cond);
+    from.push_back({&most, DType::int64, {}, {}});
+    from.insert(from.end(), to_cond, run.operands.end());
+    to.push_back({taken.data(), DType::int64, {num_examples_}, {1}});
+    if (!rest_.run(from, to, run.launch)) return false;
+    if (std::find(taken.begin(), taken.end(), most) == taken.end()) return true;
+    SharedFlags holds(num_examples_, stream), all(num_examples_, stream);
+    std::fill(all.values.begin(), all.values.end(), true);
+    all.send();
+    std::vector<View> of_cond{all.view()};
+    of_cond.insert(of_cond.end(), to.begin(), to.end() - 1);
+    of_cond.insert(of_cond.end(), from_cond, to_cond);
+    CompiledBody::Lease(cond_.at(0)).run(of_cond, {&holds.view(), 1}, stream);
+    holds.fetch();
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      if (taken[i] == most && holds.values[i]) throw_endless(*loop_.max_steps, source_);
+    return true;
+  }
 
   std::vector<View> views_of(std::span<const Buffer> buffers) const {
     std::vector<View> views;
@@ -107,9 +186,9 @@ class LaneWhile final : public LaneKernel {
 
   // Steps until no row is live, or half of them; returns how many steps there have been. decided:
   // the condition is known to hold at first.
-  std::int64_t run_level(State& state, std::int64_t step, bool decided,
-                         std::span<const View> outputs, std::span<const Stack::Handle> stacks,
-                         Count& count, const Stream& stream) const {
+  std::int64_t run_level(State& state, std::int64_t step, bool decided, Run& run,
+                         std::span<const Stack::Handle> stacks, Count& count) const {
+    const Stream& stream = run.launch.stream;
     const std::int64_t num_rows = state.rows.size();
     const std::size_t level = level_for(num_rows);
     for (std::size_t i = 0; i < stacks.size(); ++i)
@@ -132,11 +211,19 @@ class LaneWhile final : public LaneKernel {
       if (!decided) {
         cond.run(of_cond, {&holds.view(), 1}, stream);
         holds.fetch();
-        leave(state, holds.values, outputs, stream);
+        leave(state, holds.values, run.outputs, stream);
         std::copy(state.live.begin(), state.live.end(), live.values.begin());
         live.send();
       }
       if (state.num_live == 0) return step;
+      if (run.may_change && step % RestOfLoop::steps_between_looks == 0 && step > 0 &&
+          rest_.pays(run.start)) {
+        run.may_change = false;
+        if (run_rest(state, step, run)) {
+          state.num_live = 0;
+          return step;
+        }
+      }
       if (level + 1 < sizes_.size() && state.num_live <= sizes_[level + 1]) return step;
       if (loop_.max_steps && step == *loop_.max_steps) throw_endless(step, source_);
       count.add(state.num_live, num_rows);
@@ -200,6 +287,7 @@ class LaneWhile final : public LaneKernel {
   const WhileParams loop_;
   const std::size_t num_carry_, first_const_;
   const LaneBody cond_, body_;
+  const RestOfLoop rest_;
   std::vector<Aval> pushed_;
 };
 
