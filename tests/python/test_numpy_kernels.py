@@ -41,6 +41,24 @@ def test_places_of_true_elements(n, share):
         same(pnp.unpackbits(pnp.array(packed), bitorder=order, count=n), mask)
 
 
+def test_indices_of_places():
+    for shape in ((7, 300), (5, 6, 7), (1, 9), (40, 1000), (3, 0)):
+        for share in (0.003, 0.5, 1):
+            mask = RNG.uniform(size=shape) < share
+            for a, b in zip(pnp.nonzero(pnp.array(mask)), np.nonzero(mask), strict=True):
+                same(a, b)
+            same(pnp.argwhere(mask.T), np.argwhere(mask.T))
+        if mask.size:
+            places = RNG.integers(0, mask.size, (4, 5)).astype(np.int32)
+            for a, b in zip(pnp.unravel_index(places, shape), np.unravel_index(places, shape)):
+                same(a, b)
+    for k in (-2, 0, 1):
+        for a, b in zip(pnp.tril_indices(5, k, 7), np.tril_indices(5, k, 7)):
+            same(a, b)
+        for a, b in zip(pnp.triu_indices(6, k), np.triu_indices(6, k)):
+            same(a, b)
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_distinct_elements(n):
     floats = RNG.integers(0, 50, n) / 4 - 5

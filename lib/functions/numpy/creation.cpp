@@ -8,6 +8,7 @@
 
 #include "functions/functions.h"
 #include "functions/numpy/known_values.h"
+#include "functions/one_program.h"
 #include "primitives/linalg/places.h"
 
 namespace plait {
@@ -124,31 +125,26 @@ Array numpy::arange(Number start, std::optional<Number> stop, std::optional<Numb
   return result;
 }
 
-Array numpy::linspace(Operand start, Operand stop, Dim num, bool endpoint, OptionalDType dtype,
-                      int axis) {
-  if (less_equal(0, num) == false)
-    throw ValueError("linspace: num is " + num.to_string(), "give a count >= 0");
-  Arrays ends = promoted_inexact("linspace", {start, stop});
-  if (ends[0].ndim() != ends[1].ndim())
-    for (Array& end : ends)
-      end = plait::broadcast_to(end, ends[0].ndim() ? ends[0].shape() : ends[1].shape());
-  const DType to = dtype.value_or(default_dtype(ends[0]));
-  const DType compute = ends[0].dtype();
+namespace {
+
+// As many numbers between two arrays of ends as there are along the first axis.
+Array numbers_between(const Array& start, const Array& stop, Dim num, bool endpoint, DType to) {
+  const DType compute = start.dtype();
   const DType real = real_dtype_of(compute);
   const Dim intervals = endpoint ? num - 1 : num;
   // start (1 - t) + stop t, whose ends are exact.
   const Array index = counting(num, real);
   const Array divisor = lax::max(number_of(intervals, real), Array::literal(1, real));
   Array t = plait::functions::astype(lax::div(index, divisor), compute);
-  Shape shape = ends[0].shape();
+  Shape shape = start.shape();
   shape.insert(0, num);
   std::vector<int> end_dims;
   for (int i = 1; i < shape.rank(); ++i) end_dims.push_back(i);
   t = lax::broadcast_in_dim(t, shape, std::vector<int>{0});
   const Array first =
-      lax::broadcast_in_dim(plait::functions::astype(ends[0], compute), shape, end_dims);
+      lax::broadcast_in_dim(plait::functions::astype(start, compute), shape, end_dims);
   const Array last =
-      lax::broadcast_in_dim(plait::functions::astype(ends[1], compute), shape, end_dims);
+      lax::broadcast_in_dim(plait::functions::astype(stop, compute), shape, end_dims);
   Array result =
       lax::add(lax::mul(first, lax::sub(Array::literal(1, compute), t)), lax::mul(last, t));
   if (endpoint) {
@@ -159,8 +155,29 @@ Array numpy::linspace(Operand start, Operand stop, Dim num, bool endpoint, Optio
     result = lax::select(at_end, last, result);
   }
   if (is_integer(to) && is_floating(result.dtype())) result = lax::floor(result);
-  return moved(plait::functions::astype(result, to), 0,
-               normalize_axis(axis, shape.rank(), "linspace"));
+  return plait::functions::astype(result, to);
+}
+
+}  // namespace
+
+Array numpy::linspace(Operand start, Operand stop, Dim num, bool endpoint, OptionalDType dtype,
+                      int axis) {
+  if (less_equal(0, num) == false)
+    throw ValueError("linspace: num is " + num.to_string(), "give a count >= 0");
+  Arrays ends = promoted_inexact("linspace", {start, stop});
+  if (ends[0].ndim() != ends[1].ndim())
+    for (Array& end : ends)
+      end = plait::broadcast_to(end, ends[0].ndim() ? ends[0].shape() : ends[1].shape());
+  const DType to = dtype.value_or(default_dtype(ends[0]));
+  constexpr std::int64_t few = 16384;  // of which a program may keep tables
+  const Function body = [&](std::span<const Array> x) {
+    return Arrays{numbers_between(x[0], x[1], num, endpoint, to)};
+  };
+  const Params attributes{{"num", num}, {"endpoint", endpoint}, {"dtype", to}};
+  const Array numbers = less_equal(num, few) == true
+                            ? in_one_program("linspace", ends, attributes, 1, body)
+                            : body(ends)[0];
+  return moved(numbers, 0, normalize_axis(axis, numbers.ndim(), "linspace"));
 }
 
 Array numpy::logspace(Operand start, Operand stop, Dim num, bool endpoint, double base,
@@ -354,7 +371,7 @@ Array numpy::indices(const Shape& dimensions, std::optional<DType> dtype) {
 
 namespace {
 std::vector<Array> places_where(const Array& keep, Dim count) {
-  return numpy::nonzero(keep, count);
+  return is_known(keep) ? numpy::nonzero(keep) : numpy::nonzero(keep, count);
 }
 // The number of positions of an n by m matrix on or below diagonal k.
 std::int64_t count_below(std::int64_t n, std::int64_t m, std::int64_t k) {

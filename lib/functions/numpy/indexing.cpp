@@ -4,6 +4,8 @@
 #include <plait/primitives/narrow.h>
 #include <plait/trace/data_sizes.h>
 
+#include <limits>
+
 #include "functions/functions.h"
 #include "functions/known_numbers.h"
 #include "functions/numpy/known_values.h"
@@ -158,6 +160,11 @@ Array filled_up(const Array& values, const Array& is_real, double fill_value) {
 }
 
 std::vector<Array> indices_of_places(const Array& places, const Shape& shape) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const bool counts_in_any = shape.is_constant() && !(shape.num_elements() == Dim(0)) &&
+                             less_equal(shape.num_elements(), most) == true;
+  if (counts_in_any && places.dtype() == default_int() && !places.aval().weak && is_known(places))
+    return indices_along_axes(places, shape.to_sizes());
   std::vector<Array> result(shape.size());
   Array rest = astype(places, index_dtype(places));
   for (int i = shape.rank() - 1; i > 0; --i) {

@@ -159,6 +159,48 @@ Array places_of_runs(const Array& sorted, bool equal_nan) {
   return places;
 }
 
+namespace {
+
+// The quotients and the rests of numbers by a size. Those that rise are seldom divided.
+template <class T>
+void divide_rising(const T* numbers, std::int64_t n, T size, T* quotients, T* rests) {
+  T quotient = 0, start = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T number = numbers[i];
+    if (number < start || number - start >= size) {
+      quotient = number / size;
+      start = quotient * size;
+    }
+    quotients[i] = quotient;
+    rests[i] = number - start;
+  }
+}
+
+}  // namespace
+
+std::vector<Array> indices_along_axes(const Array& places, const Sizes64& shape) {
+  const std::int64_t n = places.shape().num_elements().constant();
+  const Sizes64 like = places.shape().to_sizes();
+  std::vector<Array> indices(shape.size());
+  Array rest = places;
+  for (std::size_t axis = shape.size(); axis-- > 1;) {
+    const Buffer numbers = known_buffer_of(rest).dense();
+    indices[axis] = write_integers(places, like, [&]<class T>(T* rests) {
+      rest = write_integers(places, like, [&]<class U>(U* quotients) {
+        if constexpr (std::is_same_v<T, U>) {
+          const T* const from = static_cast<const T*>(numbers.data());
+          parallel_for(n, 32768, [&](std::int64_t begin, std::int64_t end) {
+            divide_rising(from + begin, end - begin, T(shape[axis]), quotients + begin,
+                          rests + begin);
+          });
+        }
+      });
+    });
+  }
+  if (!indices.empty()) indices[0] = rest;
+  return indices;
+}
+
 Array distances(const Array& places, std::int64_t n) {
   const Buffer buffer = known_buffer_of(places).dense();
   const std::int64_t count = num_elements(buffer.shape());

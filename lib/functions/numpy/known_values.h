@@ -6,6 +6,8 @@
 
 #include <plait/trace/array.h>
 
+#include <vector>
+
 namespace plait::functions {
 
 // Whether an eager call may read the values: nothing is traced, and they lie in the host's memory.
@@ -14,6 +16,9 @@ bool is_known(const Array& x);
 // Of known bools: how many are true, and of a row of them the places, as the default integer.
 Array number_of_true(const Array& mask);
 Array places_of_true(const Array& mask);
+// Of known places in a row, the default integer and none negative: the index along each axis of a
+// shape. The quickest for places that rise.
+std::vector<Array> indices_along_axes(const Array& places, const Sizes64& shape);
 // Of a known row in order: where each run of equal elements begins, as the default integer. NaN
 // equals NaN if they are to be equal.
 Array places_of_runs(const Array& sorted, bool equal_nan);
