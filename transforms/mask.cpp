@@ -4,8 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/size_facts.h>
+#include <plait/primitives/mesh.h>
 #include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
 #include <plait/trace/multiples.h>
+#include <plait/trace/varying.h>
 #include <plait/transforms/masked.h>
 #include <plait/transforms/specs.h>
 
@@ -222,6 +225,39 @@ std::vector<Constraint> orders_of_call(const Constraints& constraints, const Siz
 }
 
 // naming receives the traced names of the specs' sizes.
+// A program of one place, in which nothing says that values vary along axes of a mesh.
+struct InOnePlace {
+  using Value = Array;
+  Array lift(const Array& array) { return array; }
+  Arrays process(const Equation& equation, std::span<const Array> inputs) {
+    if (*equation.primitive == pvary_p) return {inputs[0]};
+    return bind(*equation.primitive, inputs, map_bodies(equation.params, rewritten));
+  }
+  static Jaxpr rewritten(const Jaxpr& body) {
+    std::vector<Aval> avals(body->input_avals().begin(), body->input_avals().end());
+    for (Aval& aval : avals) aval.varying = {};
+    return make_closed_jaxpr(
+        [&](std::span<const Array> inputs) {
+          InOnePlace interpreter;
+          return interpret(interpreter, body, Arrays(inputs.begin(), inputs.end()));
+        },
+        avals, body->sizes);
+  }
+};
+
+// Inside shard_map all operands vary as any of them does, and so do the results. What operands that
+// places share get back is thus summed over the places outside of the body, in which values do not
+// vary.
+Jaxpr in_one_place(const Jaxpr& body, Arrays& operands) {
+  const MeshAxes varying = varying_of(operands);
+  if (varying.empty()) return body;
+  if (!communicated(body).empty())
+    throw ValueError("mask: places of a mesh communicate in the function",
+                     "call lax.psum and its kind on results of the masked function");
+  for (Array& operand : operands) operand = varying_along(operand, varying);
+  return InOnePlace::rewritten(body);
+}
+
 Arrays mask_with(const Function& function, std::span<const Array> inputs,
                  const flat::MaskOptions& options, const Constraints& constraints,
                  SizeNaming& naming) {
@@ -258,7 +294,8 @@ Arrays mask_with(const Function& function, std::span<const Array> inputs,
   Arrays operands = call.operands;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
   operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());
-  return bind(masked_p, operands, masked_params(traced.jaxpr, names, call).to_params());
+  const Jaxpr body = in_one_place(traced.jaxpr, operands);
+  return bind(masked_p, operands, masked_params(body, names, call).to_params());
 }
 
 // Replaces the value of a size that is a multiple by the value of its part: n by n_8 = n//8.

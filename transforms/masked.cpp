@@ -296,10 +296,13 @@ static const auto masked_def =
                                   inputs[i].to_string() + " where " + expected.to_string() +
                                   " is needed\n" + print(masked.body));
           }
+          MeshAxes varying;
+          for (const Aval& input : inputs) varying |= input.varying;
           std::vector<Aval> outputs;
           for (const Aval& real : masked.body->output_avals()) {
             const std::size_t i = outputs.size();
             outputs.push_back(masked.padded(real));
+            outputs.back().varying |= varying;
             for (auto lane = masked.lanes.rbegin(); lane != masked.lanes.rend(); ++lane)
               if (!lane->sums(i)) outputs.back().shape.insert(0, lane->size);
           }
