@@ -41,6 +41,15 @@ Mesh::Mesh(std::vector<std::int64_t> shape, std::vector<std::string> axis_names)
                      "start as many ranks as the mesh has places");
 }
 
+int process_index() {
+  const std::shared_ptr<Communicator> job = communicator();
+  return job ? job->rank() : 0;
+}
+int process_count() {
+  const std::shared_ptr<Communicator> job = communicator();
+  return job ? job->size() : 1;
+}
+
 std::int64_t Mesh::size() const {
   std::int64_t product = 1;
   for (const MeshAxis& axis : axes_) product *= axis.size;
@@ -122,7 +131,11 @@ Array whole(const Array& output, const MeshSpec& spec, const std::string& who) {
     throw ShapeError("shard_map: " + who + " is " + output.aval().to_string() +
                          ", and its spec is for " + std::to_string(spec.parts.size()) + " axes",
                      "give a spec of at most as many entries as the array has axes");
-  const MeshAxes left = output.aval().varying.without(spec.axes());
+  // What differs in another shard_map around this one does so outside, too.
+  MeshAxes around;
+  for (const NamedAxis& axis : NamedAxes::current().axes)
+    if (axis.of_mesh) around |= MeshAxes(*axis.of_mesh);
+  const MeshAxes left = output.aval().varying.without(spec.axes() | around);
   if (!left.empty())
     throw ValueError("shard_map: " + who + ", " + output.aval().to_string() +
                          ", differs along the axis '" + left.axes()[0].name +
@@ -138,6 +151,7 @@ Arrays flat::shard_map(const Function& function, const Mesh& mesh,
                        std::span<const MeshSpec> in_specs, const OutSpecs& out_specs,
                        std::span<const Array> inputs, std::string_view name) {
   for (std::size_t i = 0; i < inputs.size(); ++i) check_input(inputs[i].aval(), in_specs[i], i);
+  const ArgumentNames none({});  // what runs below has its own arguments
   const Traced traced = make_jaxpr(
       [&](std::span<const Array> whole_inputs) {
         Arrays outputs;

@@ -41,11 +41,16 @@ struct Value {
 struct Lowering {
   using Value = compile_passes::Value;
   enum class Of { all_places, one_place } of;
+  // The places whose coordinates along some axes are these: nothing varies along them. Where places
+  // go ways of their own, each is compiled so.
+  MeshAxes fixed = {};
+  std::vector<std::pair<MeshAxis, std::int64_t>> at = {};
 
   // --- Places ------------------------------------------------------------------------------------
 
+  MeshAxes free(MeshAxes axes) const { return axes.without(fixed); }
   std::size_t count(MeshAxes axes) const {
-    return of == Of::one_place ? 1 : std::size_t(axes.num_places());
+    return of == Of::one_place ? 1 : std::size_t(free(axes).num_places());
   }
   // The coordinate along an axis of the i-th place along axes.
   static std::int64_t coordinate(MeshAxes axes, std::size_t i, const MeshAxis& axis) {
@@ -71,12 +76,15 @@ struct Lowering {
                      const std::pair<const MeshAxis*, std::int64_t>& at = {}) const {
     return of == Of::one_place ? value.at[0] : value.at[along(axes, i, value.varying, at)];
   }
-  Value made(MeshAxes varying, const std::function<Array(std::size_t i)>& make) const {
+  Value made(MeshAxes axes, const std::function<Array(std::size_t i)>& make) const {
+    const MeshAxes varying = free(axes);
     Value value{varying, {}};
     for (std::size_t i = 0; i < count(varying); ++i) value.at.push_back(make(i));
     return value;
   }
   std::int64_t my_coordinate(MeshAxes axes, std::size_t i, const MeshAxis& axis) const {
+    for (const auto& [known, coordinate] : at)
+      if (known == axis) return coordinate;
     return of == Of::one_place ? axis.coordinate(communicator()->rank())
                                : coordinate(axes, i, axis);
   }
@@ -97,7 +105,8 @@ struct Lowering {
       const MeshAxis axis = axis_of(params);
       const MeshAxes along(axis);
       return {made(along, [&](std::size_t i) {
-        return Array::literal(Literal{DType::int32, false, my_coordinate(along, i, axis), 0, 0});
+        return Array::literal(
+            Literal{DType::int32, false, my_coordinate(free(along), i, axis), 0, 0});
       })};
     }
     if (primitive == mesh_reduce_p)
@@ -110,14 +119,59 @@ struct Lowering {
     if (primitive == mesh_ppermute_p) return {ppermute(inputs[0], axis_of(params), params)};
     bool communicates = false;
     for_each_body(params, [&](const Jaxpr& body) { communicates |= !communicated(body).empty(); });
-    return communicates ? together(equation, inputs) : apart(equation, inputs, varying);
+    if (!communicates) return apart(equation, inputs, varying);
+    const MeshAxes ways = of == Of::one_place ? MeshAxes() : ways_of(equation, inputs);
+    return ways.empty() ? together(equation, inputs) : each_way(equation, inputs, ways);
+  }
+
+  // The axes along which places go ways of their own.
+  static MeshAxes ways_of(const Equation& equation, std::span<const Value> inputs) {
+    if (*equation.primitive == cond_p) return inputs[0].varying;
+    if (*equation.primitive != while_p) return {};
+    const Jaxpr cond = WhileParams(equation.params).cond;
+    return cond->aval(cond->outputs[0]).varying;
+  }
+  std::vector<Value> each_way(const Equation& equation, std::span<const Value> inputs,
+                              MeshAxes given) const {
+    const MeshAxes ways = free(given);
+    std::vector<std::vector<Value>> results;
+    for (std::size_t w = 0; w < std::size_t(ways.num_places()); ++w) {
+      Lowering way = *this;
+      way.fixed |= ways;
+      for (const MeshAxis& axis : ways.axes()) way.at.emplace_back(axis, coordinate(ways, w, axis));
+      std::vector<Value> operands;
+      for (const Value& input : inputs)
+        operands.push_back(way.made(input.varying, [&](std::size_t i) {
+          return input.at[joined(way.free(input.varying), i, ways, w, input.varying)];
+        }));
+      results.push_back(way.together(equation, operands));
+    }
+    std::vector<Value> values;
+    for (std::size_t o = 0; o < results[0].size(); ++o) {
+      const MeshAxes inner = results[0][o].varying;
+      values.push_back(made(inner | ways, [&](std::size_t i) {
+        const std::size_t w = along(inner | ways, i, ways);
+        return results[w][o].at[along(inner | ways, i, inner)];
+      }));
+    }
+    return values;
+  }
+  // The number along others of the place that is the i-th along axes and the w-th along ways.
+  static std::size_t joined(MeshAxes axes, std::size_t i, MeshAxes ways, std::size_t w,
+                            MeshAxes others) {
+    std::size_t number = 0;
+    for (const MeshAxis& axis : others.axes())
+      number = number * std::size_t(axis.size) + std::size_t(ways.includes(MeshAxes(axis))
+                                                                 ? coordinate(ways, w, axis)
+                                                                 : coordinate(axes, i, axis));
+    return number;
   }
 
   // Each place by itself.
   std::vector<Value> apart(const Equation& equation, std::span<const Value> inputs,
                            MeshAxes varying) {
-    const Params params =
-        map_bodies(equation.params, [](const Jaxpr& body) { return lowered(body, Of::one_place); });
+    const Params params = map_bodies(
+        equation.params, [](const Jaxpr& body) { return lowered(body, {Of::one_place}); });
     std::vector<Arrays> results;
     for (std::size_t i = 0; i < count(varying); ++i) {
       Arrays operands;
@@ -133,7 +187,8 @@ struct Lowering {
   // --- What places give each other ---------------------------------------------------------------
 
   Value spread(const Value& value, MeshAxes axes) const {
-    return made(axes, [&](std::size_t i) { return place(value, axes, i); });
+    const MeshAxes wanted = free(axes);
+    return made(wanted, [&](std::size_t i) { return place(value, wanted, i); });
   }
 
   Value reduce(const Value& given, const MeshAxis& axis, const std::string& kind) const {
@@ -225,7 +280,7 @@ struct Lowering {
   // --- Blocks ------------------------------------------------------------------------------------
 
   Value shard(const Value& given, const MeshSpec& spec) const {
-    const MeshAxes axes = given.varying | spec.axes();
+    const MeshAxes axes = free(given.varying | spec.axes());
     return made(axes, [&](std::size_t i) {
       Array x = place(given, axes, i);
       for (std::size_t d = 0; d < spec.parts.size(); ++d) {
@@ -289,7 +344,7 @@ struct Lowering {
       const Arrays operands = flat(inputs, binders);
       const std::size_t num_carry = count(binders.first(scan.num_carry)),
                         num_xs = count(binders.subspan(scan.num_carry, scan.num_xs));
-      scan.body = lowered(scan.body, of);
+      scan.body = lowered(scan.body, *this);
       scan.num_carry = num_carry, scan.num_xs = num_xs;
       return grouped(bind(scan_p, operands, scan.to_params()), results);
     }
@@ -302,8 +357,8 @@ struct Lowering {
       const Arrays operands = flat(inputs, binders);
       const std::size_t num_carry = count(body.first(loop.num_carry));
       loop.num_cond_consts = count(cond.subspan(loop.num_carry));
-      loop.cond = lowered(loop.cond, of);
-      loop.body = lowered(loop.body, of);
+      loop.cond = lowered(loop.cond, *this);
+      loop.body = lowered(loop.body, *this);
       loop.num_carry = num_carry;
       return grouped(bind(while_p, operands, loop.to_params()), results);
     }
@@ -313,7 +368,7 @@ struct Lowering {
       Arrays operands{inputs[0].at[0]};
       for (Array& operand : flat(inputs.subspan(1), cond.branches[0]->input_avals()))
         operands.push_back(std::move(operand));
-      for (Jaxpr& branch : cond.branches) branch = lowered(branch, of);
+      for (Jaxpr& branch : cond.branches) branch = lowered(branch, *this);
       return grouped(bind(cond_p, operands, cond.to_params()), results);
     }
     if (equation.params.has("body") && bodies_of(equation).size() == 1 &&
@@ -327,9 +382,8 @@ struct Lowering {
   }
 
   // A body: each input and output that varies is several.
-  static Jaxpr lowered(const Jaxpr& body, Of of) {
+  static Jaxpr lowered(const Jaxpr& body, Lowering lowering) {
     if (!holds_varying(body) && communicated(body).empty()) return body;
-    Lowering lowering{of};
     std::vector<Aval> avals;
     for (Aval aval : body->input_avals()) {
       const std::size_t times = lowering.count(aval.varying);
@@ -364,7 +418,7 @@ struct Lowering {
 Jaxpr with_places(const Jaxpr& program) {
   if (!holds_varying(program) && communicated(program).empty()) return program;
   if (are_places_ranks()) {
-    const Jaxpr mine = Lowering::lowered(program, Lowering::Of::one_place);
+    const Jaxpr mine = Lowering::lowered(program, {Lowering::Of::one_place});
     return communicated(program).empty() ? mine : communicate::agreed(mine, program);
   }
   Lowering lowering{Lowering::Of::all_places};

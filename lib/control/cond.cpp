@@ -6,6 +6,7 @@
 #include <plait/base/stack.h>
 #include <plait/control/primitives.h>
 #include <plait/primitives/families.h>
+#include <plait/primitives/mesh.h>
 #include <plait/primitives/narrow.h>
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/widening.h>
@@ -521,7 +522,11 @@ Arrays flat::cond(const Array& index, const std::vector<Function>& branches,
     throw ValueError(std::string(name) + ": there are no branches", "give at least one function");
   const Array chosen = index_of(index, branches.size(), name);
   Branches traced = trace_branches(branches, avals_of(operands), name);
-  const std::vector<Aval> outputs = common_outputs(traced.jaxprs, name, output_name);
+  const MeshAxes differing = chosen.aval().varying;
+  require_same_ways(differing, traced.jaxprs, name,
+                    name == "switch" ? "the index" : "the predicate");
+  std::vector<Aval> outputs = common_outputs(traced.jaxprs, name, output_name);
+  for (Aval& output : outputs) output.varying |= differing;
   for (Jaxpr& branch : traced.jaxprs) {
     if (branch->output_avals() == outputs) continue;
     branch = make_closed_jaxpr(

@@ -8,6 +8,7 @@
 #include <plait/base/stack.h>
 #include <plait/control/primitives.h>
 #include <plait/primitives/families.h>
+#include <plait/primitives/mesh.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/bodies.h>
 #include <plait/rules/collect.h>
@@ -16,7 +17,11 @@
 #include <plait/rules/prune.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/steps.h>
+#include <plait/trace/varying.h>
 #include <plait/transforms/bodies.h>
+
+#include <algorithm>
+#include <array>
 
 #include "control/bodies.h"
 #include "control/endless.h"
@@ -309,8 +314,9 @@ WhileParams::WhileParams(const Params& params)
   if (params.has("max_steps")) max_steps = params.integer("max_steps");
   if (params.has("select")) select = params.flag("select");
   if (params.has("checkpoints")) checkpoints = params.integer("checkpoints");
-  const bool is_predicate =
-      cond->outputs.size() == 1 && cond->output_avals()[0] == Aval{{}, DType::bool_};
+  Aval predicate{{}, DType::bool_};
+  if (cond->outputs.size() == 1) predicate.varying = cond->output_avals()[0].varying;
+  const bool is_predicate = cond->outputs.size() == 1 && cond->output_avals()[0] == predicate;
   if (!is_predicate || std::size_t(cond->num_binders) != num_carry + num_cond_consts ||
       num_carry > std::size_t(body->num_binders) || num_carry > body->outputs.size())
     throw InternalError("while: the parameters do not fit each other: " + params.to_string());
@@ -465,8 +471,18 @@ Arrays pushing_while(const Function& cond, const Function& body, std::span<const
   loop.select = options.select;
   loop.checkpoints = options.checkpoints;
   Arrays carry(init.begin(), init.end());
-  const Traced traced_body = trace_carried(body, carry, {}, name);
-  const Traced traced_cond = trace_condition(cond, carry, name);
+  Traced traced_body = trace_carried(body, carry, {}, name);
+  Traced traced_cond = trace_condition(cond, carry, name);
+  // Where places take different numbers of steps, all that comes out differs.
+  const auto differing = [&] { return traced_cond.jaxpr->output_avals()[0].varying; };
+  while (!std::ranges::all_of(
+      carry, [&](const Array& each) { return each.aval().varying.includes(differing()); })) {
+    for (Array& each : carry) each = varying_along(each, differing());
+    traced_body = trace_carried(body, carry, {}, name);
+    traced_cond = trace_condition(cond, carry, name);
+  }
+  require_same_ways(differing(), std::array{traced_cond.jaxpr, traced_body.jaxpr}, name,
+                    "what the condition returns");
   loop.cond = traced_cond.jaxpr;
   loop.body = traced_body.jaxpr;
   loop.num_cond_consts = traced_cond.captured.size();

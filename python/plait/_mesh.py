@@ -144,7 +144,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, *, check_vma=Tru
                 for index, each in enumerate(found)
             ]
 
-        results = _plait.flat_shard_map(mesh._flat, flat, given, named, arrays, name_of(f))
+        results = _plait.flat_shard_map(mesh._flat, flat, given, named, arrays, name_of(f), place)
         return unflatten(flat.outputs, results)
 
     return wraps("shard_map", f, sharded)

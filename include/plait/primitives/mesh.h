@@ -25,6 +25,12 @@ extern const Primitive pvary_p, mesh_reduce_p, mesh_all_gather_p, mesh_all_to_al
 
 // The axes along which the places of a program give each other something, or differ, at any depth.
 MeshAxes communicated(const Jaxpr& program);
+// Those along which they give each other something: all have to come by.
+MeshAxes exchanged(const Jaxpr& program);
+// ValueError where which of these programs a place runs, or how often, differs along axes along
+// which they exchange something: some places would wait for others that never come by.
+void require_same_ways(MeshAxes predicate, std::span<const Jaxpr> programs, std::string_view name,
+                       const std::string& what);
 
 // For each axis of an array the axes of a mesh along which it is divided, the outermost first.
 struct MeshSpec {

@@ -96,11 +96,17 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
         "lax", "all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False)",
         "The x of all examples of a named axis, along a new axis; tiled: joined along one that x "
         "has. x is a tree of arrays.",
-        +[](const Tree<Array>& x, const std::string& axis_name, const Argument& axis_index_groups,
+        +[](const Tree<Array>& x, const AxisNames& axis_name, const Argument& axis_index_groups,
             int axis, bool tiled) {
           refuse_groups("all_gather", axis_index_groups);
-          return over_leaves(
-              x, [&](const Array& leaf) { return lax::all_gather(leaf, axis_name, axis, tiled); });
+          // The last axis counts fastest.
+          return over_leaves(x, [&](const Array& leaf) {
+            Array all = leaf;
+            bool joins = tiled;
+            for (std::size_t i = axis_name.names.size(); i-- > 0; joins = true)
+              all = lax::all_gather(all, axis_name.names[i], axis, joins);
+            return all;
+          });
         }),
     function(
         "lax",
@@ -108,11 +114,15 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
         "The part of the sum over a named axis that belongs to the example: scatter_dimension has "
         "a "
         "slice for each, and goes; tiled: several for each, and it stays. x is a tree of arrays.",
-        +[](const Tree<Array>& x, const std::string& axis_name, int scatter_dimension,
+        +[](const Tree<Array>& x, const AxisNames& axis_name, int scatter_dimension,
             const Argument& axis_index_groups, bool tiled) {
           refuse_groups("psum_scatter", axis_index_groups);
           return over_leaves(x, [&](const Array& leaf) {
-            return lax::psum_scatter(leaf, axis_name, scatter_dimension, tiled);
+            Array part = leaf;
+            for (std::size_t i = 0; i < axis_name.names.size(); ++i)
+              part = lax::psum_scatter(part, axis_name.names[i], scatter_dimension,
+                                       tiled || i + 1 < axis_name.names.size());
+            return part;
           });
         }),
     function(
@@ -166,6 +176,14 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
             index = std::exchange(is_first, false) ? here : lax::add(lax::mul(index, size), here);
           }
           return index;
+        }),
+    function(
+        "lax", "pvary(x, axis_name)",
+        "x, as one that differs along axes of the mesh of shard_map: gradients by it are not "
+        "summed over "
+        "the places. Along axes of vmap, x. x is a tree of arrays.",
+        +[](const Tree<Array>& x, const AxisNames& axis_name) {
+          return reduced<&lax::pvary>("pvary", x, axis_name, Argument());
         }),
     function(
         "lax", "axis_size(axis_name)", "The number of examples along a named axis, or several.",

@@ -115,7 +115,7 @@ static const auto pmax_def =
     define(pmax_p, "The largest over the examples of a named axis.")
         .family(over_named_axis())
         .operands(1)
-        .rule<Abstract>(same_type(real_numbers))
+        .rule<Abstract>(same_type(real_numbers | boolean))
         .rule<Batch>(pass_batch(pmax_p))
         .rule<Collect>(collect_extreme(
             +[](Operand x, std::span<const int> axes) { return lax::reduce_max(x, axes); }))
@@ -126,7 +126,7 @@ static const auto pmin_def =
     define(pmin_p, "The smallest over the examples of a named axis.")
         .family(over_named_axis())
         .operands(1)
-        .rule<Abstract>(same_type(real_numbers))
+        .rule<Abstract>(same_type(real_numbers | boolean))
         .rule<Batch>(pass_batch(pmin_p))
         .rule<Collect>(collect_extreme(
             +[](Operand x, std::span<const int> axes) { return lax::reduce_min(x, axes); }))

@@ -35,6 +35,9 @@ Family over_mesh() {
 MeshAxis axis_of(const Params& params) {
   return MeshAxis::from_string(params.get<std::string>("axis"));
 }
+MeshSpec spec_of(const Params& params) {
+  return MeshSpec::from_string(params.get<std::string>("spec"));
+}
 Params over(const MeshAxis& axis) { return {{"axis", axis.to_string()}}; }
 
 int number_in(const Params& params, const char* name) { return int(params.integer(name)); }
@@ -63,20 +66,48 @@ MeshAxes places::axes_in(const std::string& text) {
   return axes;
 }
 
-MeshAxes communicated(const Jaxpr& program) {
-  struct Communicated : Property<MeshAxes> {};
-  return *program->memo.get(Communicated{}, [&] {
-    MeshAxes axes;
+namespace {
+
+struct Communication {
+  MeshAxes exchanged, all;
+};
+const Communication& communication(const Jaxpr& program) {
+  struct OfProgram : Property<Communication> {};
+  return *program->memo.get(OfProgram{}, [&] {
+    Communication found;
     for (const Equation& equation : program->equations) {
-      for (const Primitive* primitive : {&mesh_reduce_p, &mesh_all_gather_p, &mesh_all_to_all_p,
-                                         &mesh_ppermute_p, &mesh_axis_index_p})
-        if (*equation.primitive == *primitive) axes |= MeshAxes(axis_of(equation.params));
-      if (*equation.primitive == shard_p || *equation.primitive == unshard_p)
-        axes |= MeshSpec::from_string(equation.params.get<std::string>("spec")).axes();
-      for_each_body(equation.params, [&](const Jaxpr& body) { axes |= communicated(body); });
+      const Primitive& primitive = *equation.primitive;
+      for (const Primitive* each :
+           {&mesh_reduce_p, &mesh_all_gather_p, &mesh_all_to_all_p, &mesh_ppermute_p})
+        if (primitive == *each) found.exchanged |= MeshAxes(axis_of(equation.params));
+      if (primitive == mesh_axis_index_p) found.all |= MeshAxes(axis_of(equation.params));
+      if (primitive == shard_p || primitive == unshard_p)
+        (primitive == shard_p ? found.all : found.exchanged) |= spec_of(equation.params).axes();
+      for_each_body(equation.params, [&](const Jaxpr& body) {
+        found.exchanged |= communication(body).exchanged;
+        found.all |= communication(body).all;
+      });
     }
-    return axes;
+    found.all |= found.exchanged;
+    return found;
   });
+}
+
+}  // namespace
+
+MeshAxes communicated(const Jaxpr& program) { return communication(program).all; }
+MeshAxes exchanged(const Jaxpr& program) { return communication(program).exchanged; }
+
+void require_same_ways(MeshAxes predicate, std::span<const Jaxpr> programs, std::string_view name,
+                       const std::string& what) {
+  for (const Jaxpr& program : programs)
+    if (const MeshAxes both = predicate & exchanged(program); !both.empty())
+      throw ValueError(std::string(name) + ": " + what + " differs along the axis '" +
+                           both.axes()[0].name +
+                           "' of the mesh, and places exchange arrays along "
+                           "it inside",
+                       "make it the same in all places, as with lax.pmax, or move the exchange "
+                       "out of it");
 }
 
 // --- Specs ---------------------------------------------------------------------------------------
@@ -172,7 +203,7 @@ static const auto mesh_reduce_def =
             throw ValueError("mesh_reduce: there is no kind '" + kind + "'",
                              "choose sum, max or min");
           require_dtype("a reduction over places", inputs[0],
-                        kind == "sum" ? numbers : real_numbers);
+                        kind == "sum" ? numbers : real_numbers | boolean);
           Aval aval = inputs[0];
           aval.varying = aval.varying.without(MeshAxes(axis_of(params)));
           return std::vector<Aval>{aval};
@@ -216,8 +247,8 @@ static const auto mesh_all_gather_def =
         })
         .rule<Jvp>(linear_through(mesh_all_gather_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
-          const Array parts =
-              places::all_to_all(cotangents[0].array(), axis_of(params), number_in(params, "at"), 0);
+          const Array parts = places::all_to_all(cotangents[0].array(), axis_of(params),
+                                                 number_in(params, "at"), 0);
           return {lax::reduce_sum(parts, std::vector<int>{0})};
         });
 Array places::all_gather(Operand x, const MeshAxis& axis, int at) {
@@ -252,7 +283,7 @@ static const auto mesh_all_to_all_def =
         .rule<Jvp>(linear_through(mesh_all_to_all_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
           return {places::all_to_all(cotangents[0].array(), axis_of(params),
-                                   number_in(params, "concat"), number_in(params, "split"))};
+                                     number_in(params, "concat"), number_in(params, "split"))};
         });
 Array places::all_to_all(Operand x, const MeshAxis& axis, int split, int concat) {
   return bind(mesh_all_to_all_p, {varying_along(x, MeshAxes(axis))},
@@ -274,7 +305,7 @@ static const auto mesh_ppermute_def =
         .rule<Jvp>(linear_through(mesh_ppermute_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
           return {places::ppermute(cotangents[0].array(), axis_of(params), params.get<Shape>("to"),
-                                 params.get<Shape>("from"))};
+                                   params.get<Shape>("from"))};
         });
 Array places::ppermute(Operand x, const MeshAxis& axis, const Shape& from, const Shape& to) {
   return bind(mesh_ppermute_p, {varying_along(x, MeshAxes(axis))},
@@ -301,9 +332,6 @@ Array places::axis_index(const MeshAxis& axis) { return bind(mesh_axis_index_p, 
 
 namespace {
 
-MeshSpec spec_of(const Params& params) {
-  return MeshSpec::from_string(params.get<std::string>("spec"));
-}
 Params divided(const MeshSpec& spec) { return {{"spec", spec.to_string()}}; }
 
 Batch::Rule with_whole_front(const Primitive& primitive) {

@@ -12,8 +12,10 @@ namespace {
 using Names = std::vector<std::vector<std::string>>;
 
 py::list flat_shard_map(const Mesh& mesh, py::object function, const std::vector<Names>& in_specs,
-                        py::object out_specs, py::object inputs, const std::string& name) {
+                        py::object out_specs, py::object inputs, const std::string& name,
+                        py::object place) {
   const TransformScope scope("shard_map", name);
+  const ArgumentNames names(to_names(place));
   std::vector<MeshSpec> given;
   for (const Names& names : in_specs) given.push_back(mesh.spec(names, "shard_map: in_specs"));
   std::vector<std::string> results;
