@@ -86,6 +86,10 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
   if (PyCallable_Check(object) && type.find("function") != std::string::npos)
     return to_function_of_arrays(borrowed(object),
                                  Role{info.name, info.parameters[index].name}.to_string());
+  if (PySequence_Check(object) && !PyBytes_Check(object) && depth < 64) {  // a user's own class
+    const py::object list = owned(PySequence_List(object));
+    return any_argument(list.ptr(), info, index, depth + 1);
+  }
   throw DtypeError(info.name + ": argument '" + info.parameters[index].name + "' is " +
                        text_of(object) + " of type " + type_name_of(object),
                    "call it as " + info.signature);

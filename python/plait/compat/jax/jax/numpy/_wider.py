@@ -12,13 +12,13 @@ import plait.numpy as np
 
 
 def of_type(function):
-    """shape, ndim or size, also of what only has a shape."""
+    """shape, ndim or size, also of what only has a shape, and of None, which is as a number."""
 
     @functools.wraps(function)
     def call(a, *args, **options):
         if isinstance(a, plait.ShapeDtypeStruct):
             a = numpy.broadcast_to(False, a.shape)
-        return function(a, *args, **options)
+        return function(False if a is None else a, *args, **options)
 
     return call
 
