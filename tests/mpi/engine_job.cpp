@@ -3,6 +3,7 @@
 // What ranks compute together is compared with what each computes alone from all their inputs, in
 // the order of NOTE: [sums over ranks], to the bit.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/allocator.h>
 #include <plait/base/communicator.h>
 #include <plait/base/pool.h>
 
@@ -189,12 +190,26 @@ int disagree() {
   return 5;
 }
 
+// Messages of more bytes than an int counts.
+int move_much() {
+  const std::size_t count = (std::size_t(5) << 29) + 12345;  // 2.5 GB
+  std::vector<std::uint8_t> mine(count, std::uint8_t(job->rank() + 1)), theirs(count);
+  mine[count - 1] = 99;
+  const int other = 1 - job->rank();
+  job->send_receive(other, {mine.data(), count}, other, {theirs.data(), count}, "a large message");
+  expect(theirs[0] == other + 1 && theirs[count - 2] == other + 1 && theirs[count - 1] == 99,
+         "a large message");
+  return 0;
+}
+
 // Seconds of all_reduce by bytes, of the best of several calls.
 int measure(std::int64_t most) {
   using Clock = std::chrono::steady_clock;
   for (std::int64_t bytes = 4; bytes <= most; bytes *= 4) {
     const std::int64_t count = bytes / 4;
-    std::vector<float> in(std::size_t(count), 1.0f), out(in.size());
+    const Storage memory = Storage::allocate(std::size_t(2 * bytes));  // as arrays have it
+    float *in = static_cast<float*>(memory.data()), *out = in + count;
+    std::fill(in, out + count, 1.0f);
     const int repeats = int(std::clamp<std::int64_t>((64 << 20) / bytes, 5, 2000));
     std::vector<double> times;
     for (int i = 0; i < repeats; ++i) {
@@ -204,8 +219,7 @@ int measure(std::int64_t most) {
       for (char& one : all) blocks.push_back({&one, 1});
       job->all_gather(everyone(), {&mine, 1}, blocks, "barrier");
       const Clock::time_point began = Clock::now();
-      all_reduce(*job, everyone(), Combination::sum, DType::float32, in.data(), out.data(), count,
-                 "all_reduce");
+      all_reduce(*job, everyone(), Combination::sum, DType::float32, in, out, count, "all_reduce");
       times.push_back(std::chrono::duration<double>(Clock::now() - began).count());
     }
     std::sort(times.begin(), times.end());
@@ -215,9 +229,7 @@ int measure(std::int64_t most) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   job = communicator();
   if (!job) {
@@ -228,6 +240,7 @@ int main(int argc, char** argv) {
   if (what == "laws") return check_laws();
   if (what == "diverge") return diverge(unsigned(std::atoi(argv[2])));
   if (what == "disagree") return disagree();
+  if (what == "large") return move_much();
   if (what == "measure") return measure(argc > 2 ? std::atoll(argv[2]) : 256 << 20);
   reduce_ones("the first psum");
   if (what == "stop" && is_odd) sleep(1000);
@@ -244,4 +257,15 @@ int main(int argc, char** argv) {
   }
   reduce_ones("the psum at train.py:12");
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
 }

@@ -31,11 +31,11 @@ def launchers():
     return found
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=sorted(launchers()) or ["no MPI"])
 def launcher(request):
     """The path of a launcher, of each kind that is here."""
     if request.param not in launchers():
-        pytest.skip(f"there is no {request.param} here: pip install {request.param}")
+        pytest.skip("there is no MPI here: pip install mpich")
     return launchers()[request.param]
 
 

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -13,11 +14,6 @@ from command_line import run as run_alone
 from mpi_jobs import ENGINE_JOB, environment, launcher, launchers, run, start  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not ENGINE_JOB.exists(), reason=f"{ENGINE_JOB} is not built")
-
-
-def test_there_is_an_mpi_to_test_with():
-    if not launchers():
-        pytest.skip("there is no MPI here: pip install mpich")
 
 
 @pytest.mark.parametrize("num_ranks", [2, 4, 5])
@@ -52,7 +48,7 @@ def test_a_wait_ends_by_its_deadline_and_all_that_wait_say_where(launcher):  # n
 )
 def test_nobody_waits_for_a_rank_that_has_ended(launcher, what, reason):  # noqa: F811
     began = time.monotonic()
-    code, out, err = run(launcher, 3, ENGINE_JOB, what, PLAIT_DEADLINE="4")
+    code, out, err = run(launcher, 3, ENGINE_JOB, what, PLAIT_DEADLINE="2")
     assert code == (3 if what == "fail" else 1)
     assert reason in err
     assert time.monotonic() - began < 20
@@ -60,7 +56,7 @@ def test_nobody_waits_for_a_rank_that_has_ended(launcher, what, reason):  # noqa
 
 @pytest.mark.parametrize("seed", range(2))
 def test_ranks_that_diverge_at_random_end_in_an_error(launcher, seed):  # noqa: F811
-    code, out, err = run(launcher, 4, ENGINE_JOB, "diverge", seed, PLAIT_DEADLINE="4")
+    code, out, err = run(launcher, 4, ENGINE_JOB, "diverge", seed, PLAIT_DEADLINE="2")
     assert code != 0
     assert "in another collective" in err or "has ended its program" in err
 
@@ -150,3 +146,26 @@ def test_a_program_runs_alone_without_a_launcher(tmp_path):
 def test_what_cannot_be_started_is_said(words, problem):
     code, out, err = run_alone("run", *words)
     assert code != 0 and out == "" and problem in err
+
+
+def test_messages_of_more_than_two_gigabytes_come_in_pieces(launcher):  # noqa: F811
+    if "PLAIT_TEST_LARGE" not in os.environ:
+        pytest.skip("needs 10 GB of memory: ./dev test --large")
+    code, out, err = run(launcher, 2, ENGINE_JOB, "large")
+    assert code == 0, out + err
+
+
+def test_ranks_are_alone_where_that_is_asked_for(launcher):  # noqa: F811
+    assert run(launcher, 2, ENGINE_JOB, PLAIT_MPI="0")[:2] == (0, "alone\nalone\n")
+
+
+def test_an_mpi_that_did_not_start_the_job_is_refused(launcher):  # noqa: F811
+    """As where the library of another installation is found: it sees one rank."""
+    other = {"OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_RANK": "0"}
+    if launcher != launchers().get("openmpi"):
+        other = {"PMI_SIZE": "3", "PMI_RANK": "0"}
+    ran = subprocess.run(
+        [ENGINE_JOB, "laws"], capture_output=True, text=True, env=environment(launcher, **other)
+    )
+    assert ran.returncode == 1
+    assert "it is not the MPI that started this job\n  fix: set PLAIT_MPI_LIBRARIES" in ran.stderr
