@@ -294,6 +294,13 @@ def linear_transpose(fun, *primals):
     _, both = flatten((primals, {}))
     flat = Flat("linear_transpose", fun, both)
     jaxpr, consts = _plait.flat_make_jaxpr(flat, avals, "linear_transpose", name_of(fun))
+    if jaxpr.out_avals and all(aval.dtype.kind in "iub" for aval in jaxpr.out_avals):
+        _plait.fail(
+            "DtypeError",
+            f"linear_transpose: {output_place(flat.outputs)(0)} of `{name_of(fun)}` has dtype {jaxpr.out_avals[0].dtype}, "
+            "of which there are no cotangents",
+            "convert the arguments to floats",
+        )
 
     def transposed(cotangents):
         cotangent_leaves, cotangent_structure = flatten(cotangents)

@@ -324,6 +324,8 @@ def test_linear_transpose():
     assert float(pulled["s"]) == 3
     with pytest.raises(plait.Error, match="sin"):
         plait.linear_transpose(pnp.sin, X)(X)
+    with pytest.raises(plait.DtypeError, match="the output of .* has dtype int64, of which there"):
+        plait.linear_transpose(lambda n: 2 * n, 1)
 
 
 def test_eval_shape_runs_no_numbers():
