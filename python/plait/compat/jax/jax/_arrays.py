@@ -182,7 +182,9 @@ def device_get(x):
     return _plait.unflatten(
         structure,
         [
-            np.asarray(leaf) if not isinstance(leaf, Array) or _plait.is_concrete(leaf) else leaf
+            leaf.__array__()
+            if hasattr(leaf, "__array__") and (type(leaf) is not Array or _plait.is_concrete(leaf))
+            else leaf
             for leaf in leaves
         ],
     )

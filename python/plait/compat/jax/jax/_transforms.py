@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import functools
+import inspect
 
 import numpy as np
 
@@ -56,6 +57,8 @@ def jit(
 
 
 def _jit(options, fun):
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
     function = staged(fun)
     function.static_options = options
     return plait.jit(function, **options)
@@ -199,8 +202,23 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 jacobian = jacrev
 
 
+def _float0_of_integers(tree):
+    """Tangents or cotangents; those of integers are of dtype float0, outside of programs."""
+    leaves, structure = flatten(tree)
+    if _plait.is_tracing() or not any(x.dtype.kind in "iub" for x in leaves):
+        return tree
+    return unflatten(
+        structure,
+        [
+            np.zeros(x.shape, float0) if x.dtype.kind in "iub" and _plait.is_concrete(x) else x
+            for x in leaves
+        ],
+    )
+
+
 def jvp(fun, primals, tangents, has_aux=False):
-    return plait.jvp(fun, entered(primals), entered(tangents), has_aux)
+    out, tangent, *aux = plait.jvp(fun, entered(primals), entered(tangents), has_aux)
+    return out, _float0_of_integers(tangent), *aux
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
@@ -220,13 +238,8 @@ def narrow_cotangents():
     """Makes pullbacks narrow their cotangents, and give float0 to integers outside of programs; part of `import jax`."""
     pull = _derivatives.Pullback.__call__
 
-    def float0_of(x):
-        is_number = type(x) is plait.Array and x.dtype.kind in "iub" and not _plait.is_tracing()
-        return np.zeros(x.shape, float0) if is_number and _plait.is_concrete(x) else x
-
     def call(pullback, cotangents):
-        leaves, structure = flatten(pull(pullback, entered(cotangents)))
-        return unflatten(structure, list(map(float0_of, leaves)))
+        return _float0_of_integers(pull(pullback, entered(cotangents)))
 
     _derivatives.Pullback.__call__ = call
 
