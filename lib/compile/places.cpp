@@ -423,15 +423,21 @@ Jaxpr with_places(const Jaxpr& program) {
   }
   Lowering lowering{Lowering::Of::all_places};
   std::vector<Aval> avals;
-  for (const Aval& aval : program->input_avals()) avals.push_back(in_memory(aval));
+  for (const Aval& aval : program->input_avals()) {
+    avals.push_back(aval.stack > 0 ? aval : in_memory(aval));
+    if (aval.stack > 0 && !aval.varying.empty()) ++avals.back().stack;
+    avals.back().varying = {};
+  }
   return make_closed_jaxpr(
       [&](std::span<const Array> arrays) {
         std::vector<Value> inputs;
         for (std::size_t i = 0; i < arrays.size(); ++i) {
           const MeshAxes varying = program->avals[i].varying;
           inputs.push_back(lowering.made(varying, [&](std::size_t place) {
-            return varying.empty() ? arrays[i]
-                                   : lax::index_in_dim(arrays[i], std::int64_t(place), 0, false);
+            if (varying.empty()) return arrays[i];
+            return arrays[i].aval().stack > 0
+                       ? communicate::stack_of_place(arrays[i], place)
+                       : lax::index_in_dim(arrays[i], std::int64_t(place), 0, false);
           }));
         }
         Arrays results;
@@ -439,7 +445,9 @@ Jaxpr with_places(const Jaxpr& program) {
         const std::vector<Value> values = interpret(lowering, program, std::move(inputs));
         for (std::size_t i = 0; i < values.size(); ++i) {
           const Value value = lowering.spread(values[i], outputs[i].varying);
-          results.push_back(value.varying.empty() ? value.at[0] : Lowering::stacked(value.at, 0));
+          results.push_back(value.varying.empty()          ? value.at[0]
+                            : value.at[0].aval().stack > 0 ? communicate::stacks_of_places(value.at)
+                                                           : Lowering::stacked(value.at, 0));
         }
         return results;
       },

@@ -149,9 +149,9 @@ SAME_TYPES = {
 OTHER_TYPES = {
     "numpy.eye.k": "also a traced integer", "numpy.tri.k": "also a traced integer",
     "numpy.histogramdd.range": "None for some variables", "numpy.histogram2d.range": "None for some variables",
-    **{f"lax.{name}.x": "a tree in Python" for name in [*COLLECTIVES, "ppermute", "pshuffle"]},
+    **{f"lax.{name}.x": "a tree in Python" for name in [*COLLECTIVES, "ppermute", "pshuffle", "pvary"]},
     **{f"lax.{name}.axis_name": "several names, too, in Python"
-       for name in "psum pmean pmax pmin axis_index axis_size".split()},
+       for name in "psum pmean pmax pmin all_gather psum_scatter axis_index axis_size pvary".split()},
     "lax.ppermute.perm": "pairs, which have a name in C++",
     **{f"lax.{name}.allow_negative_indices": "an enum in C++" for name in DYNAMIC},
     **{f"lax.{name}.dimension_numbers": "a struct, which Python may give as text or tuples"
@@ -248,7 +248,7 @@ TOP_LEVEL_PYTHON_ONLY = {
     "default_device": "DeviceScope in C++", "device_get": "gives NumPy arrays", "from_dlpack": "of any object of Python",
     "from_jax": "traces functions of JAX", "explain": "a method of jitted functions and executables in C++",
     "grad_check": "not written for C++", "info": "what it prints is asked of backends_of and missing_backends in C++",
-    "linear_transpose": "flat::transpose in C++, of a jaxpr",
+    "linear_transpose": "flat::transpose in C++, of a jaxpr", "mesh": "the class Mesh in C++",
     "no_host_calls": "not written for C++", "remat": "JAX's other name of checkpoint",
     "script": "rewrites Python's control flow", "unscripted": "as script",
 }  # fmt: skip

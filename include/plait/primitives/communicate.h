@@ -9,7 +9,7 @@
 
 namespace plait {
 
-extern const Primitive communicate_p;
+extern const Primitive communicate_p, stacks_of_places_p, stack_of_place_p;
 
 namespace communicate {
 
@@ -20,6 +20,10 @@ Array all_to_all(const Array& x, const MeshAxis& axis);  // of slices along the 
 Array send(const Array& x, const MeshAxis& axis, std::int64_t source, std::int64_t target);
 // The program, after an exchange that shows whether all ranks run what `as` prints.
 Jaxpr agreed(const Jaxpr& program, const Jaxpr& as);
+
+// In one process: the stacks of places as one, and the stack of a place.
+Array stacks_of_places(const Arrays& stacks);
+Array stack_of_place(const Array& stacks, std::size_t place);
 
 }  // namespace communicate
 }  // namespace plait
