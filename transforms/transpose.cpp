@@ -113,6 +113,17 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
   return results;
 }
 
+namespace {
+
+// The gradient of a weak number is weak, whatever the arrays are that rules made for it: a step
+// along it must not make it a strong one of 64 bits.
+Tangent as_weak(const Tangent& cotangent, const Aval& primal) {
+  if (!primal.weak || cotangent.is_zero() || cotangent.aval().weak) return cotangent;
+  return lax::convert_element_type(cotangent.array(), cotangent.aval().dtype, true);
+}
+
+}  // namespace
+
 flat::Pullback flat::vjp(const Function& function, std::span<const Array> primals,
                          const std::vector<bool>& wrt) {
   auto map = std::make_shared<LinearMap>(linearize(function, primals, wrt));
@@ -130,7 +141,7 @@ flat::Pullback flat::vjp(const Function& function, std::span<const Array> primal
     for (std::size_t i = 0; i < avals.size(); ++i) {
       if (!wrt[i]) continue;
       const bool has = next < map->inputs.size() && map->inputs[next] == int(i);
-      results.push_back(has ? linear[next++] : Tangent(avals[i]));
+      results.push_back(has ? as_weak(linear[next++], avals[i]) : Tangent(avals[i]));
     }
     return results;
   };

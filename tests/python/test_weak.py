@@ -230,6 +230,15 @@ def test_reductions_running_sums_and_updates_stay_weak():
     assert type_of(weak(1, 2).mean()) == "float64*"
 
 
+def test_the_gradient_of_a_weak_number_is_weak():
+    x = weak(0.3, 0.2, 0.5)
+    for f in (pnp.max, pnp.prod, lambda x: abs(x).sum(), lambda x: x[1], lambda x: pnp.sort(x)[0],
+              lambda x: pnp.linalg.solve(pnp.diag(x), x).sum()):  # fmt: skip
+        for gradient in (plait.grad(f), jit(plait.grad(f)), plait.jacrev(f)):
+            assert type_of(gradient(x)) == "float64*"
+    assert type_of(plait.vmap(plait.grad(abs))(x)) == "float64*"
+
+
 def test_a_dtype_that_is_asked_for_is_strong():
     x = weak(1.0, 2.0)
     for result in (x.sum(dtype=np.float64), x.mean(dtype=np.float64), x.cumsum(dtype=np.float64),
