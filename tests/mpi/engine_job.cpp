@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <random>
 
@@ -29,6 +30,12 @@ Ranks everyone() {
   Ranks ranks(std::size_t(job->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
+}
+
+// For the test, in a file of this rank: launchers mix what ranks print.
+void note(const std::string& text) {
+  const char* folder = std::getenv("ENGINE_JOB_NOTES");
+  std::ofstream(std::string(folder ? folder : ".") + "/" + std::to_string(job->rank())) << text;
 }
 
 void expect(bool is_so, const std::string& what) {
@@ -136,8 +143,8 @@ int check_laws() {
       check_all_reduce(ranks, DType::float32, Combination::sum, count);
     check_moves(ranks);
   }
-  std::printf("rank %d of %d: fine on %s, %d here, %d threads\n", job->rank(), job->size(),
-              job->name().c_str(), job->num_on_this_machine(), num_threads());
+  note("fine, " + std::to_string(job->num_on_this_machine()) + " here, " +
+       std::to_string(num_threads()) + " threads");
   return 0;
 }
 
@@ -184,7 +191,7 @@ int disagree() {
     const bool is_odd = job->rank() == 1;
     agree(*job, everyone(), is_odd ? 8 : 6, is_odd ? "psum at b.py:2" : "psum at a.py:1");
   } catch (const JobError& error) {
-    std::printf("rank %d: %s\n", job->rank(), error.what());
+    note(error.problem());
     return 0;
   }
   return 5;
