@@ -27,6 +27,19 @@ static void require_sizes(const Shape& shape, std::string_view function) {
           std::string(function) + ": the shape (" + shape.to_string() + ") has a negative size",
           "give sizes >= 0");
 }
+// Whether a shape needs none of the checks of lax::full.
+static bool is_ordinary(const Shape& shape) {
+  constexpr int few = 8;
+  constexpr std::int64_t most = std::int64_t(1) << 36;
+  if (!shape.is_constant() || shape.rank() > few) return false;
+  std::int64_t count = 1;
+  for (Dim size : shape) {
+    const std::int64_t n = std::max<std::int64_t>(1, size.constant());
+    if (n > most / count) return false;
+    count *= n;
+  }
+  return true;
+}
 // One element as all of a shape.
 static View repeated(View number, const Shape& shape) {
   number.shape = shape.to_sizes();
@@ -35,7 +48,7 @@ static View repeated(View number, const Shape& shape) {
 }
 static Array filled(const Shape& shape, double value, DType dtype, std::string_view function) {
   require_sizes(shape, function);
-  if (Trace::current() || !DeviceScope::current().is_host() || !shape.is_constant())
+  if (Trace::current() || !DeviceScope::current().is_host() || !is_ordinary(shape))
     return own(lax::full(shape, value, dtype));
   const Buffer number = Array::literal(value, dtype).buffer();
   Buffer made = Buffer::copy_of(repeated(number.view(), shape));
@@ -259,8 +272,7 @@ Array on_diagonal(const Aval& element, const View& elements, std::int64_t rows,
 Array numpy::eye(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
   const Dim columns = M.value_or(N);
   const DType to = dtype.value_or(default_float());
-  if (Trace::current() || !DeviceScope::current().is_host() || !N.is_constant() ||
-      !columns.is_constant())
+  if (Trace::current() || !DeviceScope::current().is_host() || !is_ordinary({N, columns}))
     return plait::functions::astype(matrices::compare_places(lax::eq, N, columns, k), to);
   require_sizes({N, columns}, "eye");
   const std::int64_t rows = N.constant();
