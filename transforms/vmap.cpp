@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/progress.h>
+#include <plait/primitives/mesh.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/collect.h>
 #include <plait/rules/interpret.h>
@@ -254,9 +255,12 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
   return results;
 }
 
-std::unique_ptr<LiveExamples> communicating_examples(Dim size) {
+std::unique_ptr<LiveExamples> communicating_examples(Dim size, const Params& params) {
   const std::string& axis = BatchedAxis::current();
-  return axis.empty() ? nullptr : std::make_unique<CommunicatingExamples>(size, axis);
+  bool communicate = !axis.empty();
+  if (MeshAxes::are_used())
+    for_each_body(params, [&](const Jaxpr& body) { communicate |= !communicated(body).empty(); });
+  return communicate ? std::make_unique<CommunicatingExamples>(size, axis) : nullptr;
 }
 
 std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,

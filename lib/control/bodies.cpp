@@ -3,6 +3,7 @@
 #include "control/bodies.h"
 
 #include <plait/base/argument_names.h>
+#include <plait/primitives/mesh.h>
 #include <plait/primitives/narrow.h>
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/widening.h>
@@ -227,6 +228,12 @@ bool are_arrays(std::span<const Aval> avals) {
   return std::none_of(avals.begin(), avals.end(), [](const Aval& aval) { return aval.stack > 0; });
 }
 
-bool selects(const Params& params) { return params.has("select") && params.flag("select"); }
+bool selects(const Params& params) {
+  bool all = params.has("select") && params.flag("select");
+  // What places of a mesh give each other, they give for all examples at once.
+  if (MeshAxes::are_used())
+    for_each_body(params, [&](const Jaxpr& body) { all |= !communicated(body).empty(); });
+  return all;
+}
 
 }  // namespace plait

@@ -209,7 +209,7 @@ std::vector<Batched> batch_cond_together(const LiveExamples& examples,
 
 std::vector<Batched> batch_cond(Dim size, std::span<const Batched> inputs, const Params& params) {
   if (inputs[0].dim) {
-    if (const auto examples = communicating_examples(size))
+    if (const auto examples = communicating_examples(size, params))
       return batch_cond_together(*examples, inputs, params);
     return bind_lanes(cond_p, size, inputs, params);
   }

@@ -191,7 +191,7 @@ std::vector<Batched> batch_while(Dim size, std::span<const Batched> inputs, cons
   const Flags cond = concatenate(carry, consts);
   const auto predicate = batch_jaxpr(loop.cond, size, front_dims(cond));
   if (predicate->out_dims[0]) {
-    if (const auto examples = communicating_examples(size))
+    if (const auto examples = communicating_examples(size, params))
       return batch_while_together(*examples, inputs, params);
     return bind_lanes(while_p, size, inputs, params);
   }

@@ -37,7 +37,8 @@ class BatchedAxis {
 };
 
 // The examples of vmap over the current named axis, for equations whose examples go different ways:
-// since their bodies communicate, all take part in all of it. Null without a name.
-std::unique_ptr<LiveExamples> communicating_examples(Dim size);
+// since their bodies communicate, all take part in all of it. The same where these parameters hold
+// bodies in which places of a mesh communicate. Null else.
+std::unique_ptr<LiveExamples> communicating_examples(Dim size, const Params& params);
 
 }  // namespace plait

@@ -17,19 +17,19 @@ namespace plait {
 namespace {
 
 Family over_mesh() {
-  return {"over a mesh", [](Definition& definition) {
-            const std::string name(definition.primitive().name());
-            definition.states_varying()
-                .refuse<Eval>("it is compiled for its places first")
-                .rule<Cost>(cost::moves())
-                .rule<Autocast>(Autocast::follows)
-                .rule<PictureGroup>(PictureGroup::reduction)
-                .refuse<Spelling>(spelling::no_function)
-                .refuse<Speculate>("all places take part in it")
-                .refuse<Motion>("all places take part in it")
-                .refuse<Mask>("what places of several sizes give each other is not one array")
-                .rule<Samples>([] { return std::vector<Sample>(); });  // it never runs alone
-          }};
+  return {
+      "over a mesh", [](Definition& definition) {
+        definition.states_varying()
+            .refuse<Eval>("it is compiled for its places first")
+            .rule<Cost>(cost::moves())
+            .rule<Autocast>(Autocast::follows)
+            .rule<PictureGroup>(PictureGroup::reduction)
+            .refuse<Spelling>(spelling::no_function)
+            .refuse<Speculate>("all places take part in it")
+            .refuse<Motion>("all places take part in it")
+            .rule<Mask>(mask_elementwise(definition.primitive()))  // no axis with a size is divided
+            .rule<Samples>([] { return std::vector<Sample>(); });  // it never runs alone
+      }};
 }
 
 MeshAxis axis_of(const Params& params) {
