@@ -171,6 +171,12 @@ double code_of(const LoopProgram& program, int vector_bytes) {
   return Code(program, vector_bytes).of(program.body);
 }
 
+bool is_long_code(const LoopProgram& program, int vector_bytes) {
+  constexpr std::size_t few_statements = 3000;
+  constexpr double most = 20000;
+  return num_statements(program.body) > few_statements && code_of(program, vector_bytes) > most;
+}
+
 std::vector<Reads> reads_of(const LoopProgram& program) { return std::move(Reader(program).reads); }
 
 bool is_function(const Primitive& primitive) {

@@ -38,10 +38,10 @@ class Work {
   const LoopProgram& program_;
 };
 
-// Roughly the instructions of the code that a program becomes, with vectors of so many bytes. Of
-// more than most_code, a compiler takes longer than a second.
-inline constexpr double most_code = 16000;
+// Roughly the instructions of the code that a program becomes, with vectors of so many bytes, and
+// whether a compiler takes much longer than a second for them.
 double code_of(const LoopProgram& program, int vector_bytes);
+bool is_long_code(const LoopProgram& program, int vector_bytes);
 
 // How a program reads a memory; infinities where calls do.
 struct Reads {

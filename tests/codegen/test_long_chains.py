@@ -180,3 +180,20 @@ def test_what_is_read_behind_a_write_is_not_written_over():
         x = uniform(n)
         got = plait.jit(program, donate_argnums=0, wait=True)(jnp.asarray(x.copy()))
         np.testing.assert_allclose(np.asarray(got), by_hand(x), rtol=1e-12)
+
+
+def mixed(x, step, sin):
+    for i in range(1500):
+        x = sin(x) * 0.5 + step if i % 50 == 0 else x * 0.9 + x[::-1] * 0.1
+    return x
+
+
+def test_steps_of_very_many_operations_are_several_kernels():
+    program = lambda x: lax.fori_loop(0, 3, lambda i, x: mixed(x, i, jnp.sin), x)  # noqa: E731
+    x = uniform(8)
+    jitted, wanted = plait.jit(program, wait=True), x
+    for i in range(3):
+        wanted = mixed(wanted, i, np.sin)
+    np.testing.assert_allclose(np.asarray(jitted(jnp.asarray(x))), wanted, rtol=1e-12)
+    explained = str(jitted.explain(jnp.asarray(x)))
+    assert "too many statements" in explained and "interpreted" not in explained

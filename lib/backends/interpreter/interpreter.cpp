@@ -76,17 +76,12 @@ class LoopKernel final : public Kernel {
   std::vector<bool> is_read_as_it_is_;  // by input that is not dense
 };
 
-// Too long to be one kernel of generated code.
-bool is_long(const codegen::LoopProgram& program) {
+// Whether a program is too long to be one kernel of generated code, where there is such code: step
+// by step, it becomes several.
+bool becomes_several(const codegen::LoopProgram& program) {
   constexpr int vector_bytes = 32;
-  return codegen::code_of(program, vector_bytes) > codegen::most_code;
-}
-// Whether this is the last tier, and has kernels of generated code.
-bool generates_code() {
-  const std::vector<const Backend*> backends = backends_of({}, Preference::loops);
-  return tiers::FirstTier::slow_backends().empty() &&
-         std::any_of(backends.begin(), backends.end(),
-                     [](const Backend* backend) { return !backend->runs_eagerly(); });
+  return codegen::is_long_code(program, vector_bytes) &&
+         !backends_of({}, Preference::loops).empty();
 }
 
 class InterpreterBackend final : public Backend {
@@ -102,8 +97,7 @@ class InterpreterBackend final : public Backend {
         if (slow->supports(equation, inputs, outputs, device)) return Support::no();
     const compile_passes::SharedLowered lowered = compile_passes::loop_program(equation, inputs);
     if (!lowered->program) return Support::no("no loop program: " + lowered->reason);
-    if (is_long(*lowered->program) && generates_code())
-      return Support::no("its steps are long, and run as several kernels");
+    if (becomes_several(*lowered->program)) return Support::no("its steps become several kernels");
     if (runs_examples(equation) && compile_passes::counts_lane_work(*lowered->program))
       return Support::no("examples stay together until code is generated");
     return Support::yes();

@@ -1461,8 +1461,7 @@ codegen::Split written(const codegen::Lowered& lowered) {
                   [](DType dtype) { return is_complex(dtype); });
   codegen::Split split =
       has_complex ? codegen::split_complex(*lowered.program) : codegen::Split{lowered.program, {}};
-  if (split.program &&
-      codegen::code_of(*split.program, machine().vector_bytes) > codegen::most_code)
+  if (split.program && codegen::is_long_code(*split.program, machine().vector_bytes))
     return {{}, "too many statements"};
   return split;
 }
