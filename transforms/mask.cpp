@@ -252,8 +252,9 @@ Jaxpr in_one_place(const Jaxpr& body, Arrays& operands) {
   const MeshAxes varying = varying_of(operands);
   if (varying.empty()) return body;
   if (!communicated(body).empty())
-    throw ValueError("mask: places of a mesh communicate in the function",
-                     "call lax.psum and its kind on results of the masked function");
+    throw ValueError(
+        "mask: places of a mesh communicate in the function",
+        "call lax.psum and its kind, and lax.axis_index, outside of the masked function");
   for (Array& operand : operands) operand = varying_along(operand, varying);
   return InOnePlace::rewritten(body);
 }

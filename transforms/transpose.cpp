@@ -1,6 +1,7 @@
 // transpose: runs a linear jaxpr backwards, from cotangents of outputs to cotangents of inputs; and
 // vjp, which is linearize followed by transpose.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/mesh.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
 #include <plait/transforms/transforms.h>
@@ -14,6 +15,17 @@ namespace {
   throw MissingRuleError("`" + std::string(equation.primitive->name()) +
                              "` acts on tangents, which reverse mode does not compute",
                          "leave the effect out of the jvp rule, or give it primal values");
+}
+
+// What places of a mesh share gets the sum of what each of them gives back. Operations see to it by
+// pvary; rules of users and of programs that hold others may give what varies.
+Tangent summed_over_places(const Tangent& cotangent, const Aval& of) {
+  if (cotangent.is_zero()) return cotangent;
+  const MeshAxes more = cotangent.aval().varying.without(of.varying);
+  if (more.empty()) return cotangent;
+  Array sum = cotangent.array();
+  for (const MeshAxis& axis : more.axes()) sum = places::reduce(sum, "sum", axis);
+  return sum;
 }
 
 }  // namespace
@@ -105,7 +117,8 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
           continue;
         }
     const Tangents results = transpose_equation(equation, arguments, outputs);
-    for (std::size_t i = 0; i < results.size(); ++i) accumulate(equation.inputs[i], results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      accumulate(equation.inputs[i], summed_over_places(results[i], arguments[i].aval()));
   }
   Tangents results;
   for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -71,7 +71,9 @@ bool all_plain(std::span<const Array> arrays) {
 
 std::vector<Aval> strong_avals_of(std::span<const Array> unknowns) {
   std::vector<Aval> avals;
-  for (const Array& array : unknowns) avals.push_back({array.shape(), array.dtype()});
+  for (const Array& array : unknowns)
+    avals.push_back(
+        {.shape = array.shape(), .dtype = array.dtype(), .varying = array.aval().varying});
   return avals;
 }
 
@@ -114,7 +116,10 @@ static const auto linear_solve_def =
           if (int(inputs.size()) != wanted)
             throw InternalError("linear_solve: " + std::to_string(inputs.size()) +
                                 " operands where there should be " + std::to_string(wanted));
-          return system.solve->output_avals();
+          std::vector<Aval> outputs = system.solve->output_avals();
+          for (Aval& output : outputs)
+            for (const Aval& input : inputs) output.varying |= input.varying;
+          return outputs;
         })
         .refuse<Prune>("every unknown of a system depends on all of it")
         .refuse<Diverge>("every example runs all of its body")
