@@ -376,6 +376,15 @@ struct Lowering {
       const Jaxpr body = open_body(equation.params);
       return interpret(*this, body, {inputs.begin(), inputs.end()});
     }
+    if (Decompose::table().find(primitive)) {
+      std::vector<Aval> avals;
+      for (const Value& input : inputs) {
+        avals.push_back(input.at[0].aval());
+        avals.back().varying = input.varying;
+      }
+      return interpret(*this, decomposition(primitive, avals, equation.params),
+                       {inputs.begin(), inputs.end()});
+    }
     throw ValueError("`" + std::string(primitive.name()) +
                          "` holds a program in which places of a mesh communicate",
                      "move the communication out of it, or use scan, while_loop, cond or a call");
