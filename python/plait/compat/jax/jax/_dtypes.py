@@ -83,8 +83,10 @@ def _fits(x, dtype):
     return low <= x <= high
 
 
-def captured(x, dtype=None):
-    """A number of Python as an array that programs capture, as other arrays."""
+def captured(x, dtype=None, copy=None):
+    """x as an array of JAX's dtype for it; programs capture what was a number of Python as other arrays."""
+    if type(x) not in _PYTHON:
+        return converted(x, dtype, copy)
     kind = canonical(type(x) if dtype is None else dtype)
     return _number(x, kind, dtype is None and type(x) is not bool, is_inline=False)
 

@@ -61,15 +61,9 @@ zeros_like, ones_like, empty_like = (
 full_like = _creating_like(_pnp.full_like, 1)
 
 
-def _as_array(x, dtype, copy):
-    """x as an array, also in programs: a number is none of their literals."""
-    is_number = type(x) in (bool, int, float, complex)
-    return _captured(x, dtype) if is_number else _converted(x, dtype, copy)
-
-
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
     """object as an array of at least ndmin axes; numbers are of JAX's default dtypes."""
-    result = _as_array(object, dtype, copy or None)
+    result = _captured(object, dtype, copy or None)
     if result.ndim < ndmin:
         result = result.reshape((1,) * (ndmin - result.ndim) + result.shape)
     return _placed(result, device)
@@ -77,7 +71,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """a as an array; numbers are of JAX's default dtypes."""
-    return _placed(_as_array(a, dtype, copy), device)
+    return _placed(_captured(a, dtype, copy), device)
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
