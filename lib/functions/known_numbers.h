@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/primitives/kernels.h>
 #include <plait/trace/array.h>
 #include <plait/trace/trace.h>
 
@@ -25,8 +26,20 @@ std::optional<std::vector<T>> known_numbers(const Array& x) {
 // Whether some known number breaks a rule; false where numbers are not known.
 template <class T, class Breaks>
 bool any_known(const Array& x, const Breaks& breaks) {
-  const std::optional<std::vector<T>> numbers = known_numbers<T>(x);
-  return numbers && std::any_of(numbers->begin(), numbers->end(), breaks);
+  if (Trace::current() && !x.as_literal()) return false;
+  const std::optional<Buffer> known = x.known_buffer();
+  if (!known) return false;
+  const Buffer buffer = Array(*known).host_buffer().dense();
+  const std::int64_t n = num_elements(buffer.shape());
+  bool any = false;
+  visit_dtype(buffer.dtype(), [&](auto element) {
+    using Element = decltype(element);
+    if constexpr (!is_complex_v<Element>) {
+      const auto* const numbers = static_cast<const Element*>(buffer.data());
+      for (std::int64_t i = 0; i < n; ++i) any |= breaks(T(detail::Compute<Element>(numbers[i])));
+    }
+  });
+  return any;
 }
 
 // Whether a vector is in order, with Less between neighbours; true where it is not known.
