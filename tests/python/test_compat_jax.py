@@ -107,6 +107,7 @@ IDIOMS = {
     "tolerances": ("", "jnp.isclose(x[0], x[0] + 0.5, atol=jnp.array([1.0, 0.1, 0.6]))", [True, False, True]),
     "composed": ("", "[jax.lax.atanh_p.name, jax.lax.square_p.bind(x[0])]", ["atanh", [0.0, 1.0, 4.0]]),
     "bools": ("", "[jnp.asarray(np.True_), jnp.array(True).dtype.name, jnp.asarray(np.float64(2.0)).dtype.name]", [True, "bool", "float32"]),
+    "segments_of_one": ("", "jax.ops.segment_max(2.0, jnp.array([0, 2]), 3)[::2]", [2.0, 2.0]),
     "own_shapes": ("S = type('S', (), {'__len__': lambda s: 2, '__getitem__': lambda s, i: (4, 3)[i]})", "[jnp.broadcast_to(x[0], S()).shape, jnp.shape(None)]", [[4, 3], []]),
     "root": ("f = jax.jit(lambda c: jax.lax.custom_root(lambda v: v**3 - c, 1.0, lambda f, v: jnp.cbrt(c), lambda g, t: t / g(1.0)))", "[f(8.0), jax.grad(f)(8.0)]", [2.0, 1 / 12]),
     "captured": ("a, b = jnp.array(2.0), jnp.asarray(3)", "len(jax.make_jaxpr(lambda v: v * a + b)(1.0).consts)", 2),
