@@ -22,6 +22,29 @@ from jax import _doors
 _plait.set_every_dataclass_is_a_tree(False)
 
 
+def _text(structure):
+    """A structure as JAX writes it."""
+    if treedef_is_leaf(structure):
+        return "*"
+    kind, data = structure.node_data()
+    parts = [_text(child) for child in structure.children()]
+    inner = ", ".join(parts)
+    if kind in (tuple, list, dict, type(None)):
+        pairs = ", ".join(f"{key!r}: {part}" for key, part in zip(data or (), parts))
+        comma = "," if len(parts) == 1 else ""
+        return {tuple: f"({inner}{comma})", list: f"[{inner}]", dict: f"{{{pairs}}}"}.get(
+            kind, "None"
+        )
+    is_named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    head = f"namedtuple[{kind.__name__}]" if is_named else f"{kind.__name__}[{data}]"
+    return f"CustomNode({head}, [{inner}])"
+
+
+_plait.TreeDef.__repr__ = _plait.TreeDef.__str__ = (
+    lambda structure: f"PyTreeDef({_text(structure)})"
+)
+
+
 def tree_transpose(outer_treedef, inner_treedef=None, pytree_to_transpose=None):
     """A tree of trees transposed; the inner structure is that of the first inner tree where it is not given."""
     if inner_treedef is None:
