@@ -1,5 +1,6 @@
 """The scoreboard of plait: `./dev bench [NAME…]` runs the rows whose names contain one of the words.
-`./dev bench numpy` runs another one, of every function of plait.numpy (its own --help).
+`./dev bench numpy` runs another one, of every function of plait.numpy (its own --help), and `./dev bench scale`
+one of several processes.
 
   --list            names what there is
   --quick           fewer repeats
@@ -115,6 +116,10 @@ def main(words):
         import namespace  # it chooses how plait runs
 
         return namespace.main(words[1:])
+    if words[:1] == ["scale"]:
+        import scale
+
+        return scale.main(words[1:])
     options = arguments(words)
     every = rows.all_rows()
     chosen = [
