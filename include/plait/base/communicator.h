@@ -37,7 +37,7 @@ struct ConstBytes {
   std::size_t size = 0;
 };
 
-// Ranks disagree, or one of them is gone: RuntimeError in Python.
+// Ranks disagree, or a process that is no rank takes part. In Python it is plait.Error.
 struct JobError : UserError {
   using UserError::UserError;
 };
