@@ -157,6 +157,14 @@ Aval agreed(const Aval& carry, const Jaxpr& body, std::size_t index, std::string
 
 }  // namespace
 
+Jaxpr differing(const Jaxpr& program, Arrays& operands, MeshAxes axes) {
+  if (axes.empty()) return program;
+  for (Array& operand : operands) operand = varying_along(operand, axes);
+  return make_closed_jaxpr(
+      [&](std::span<const Array> inputs) { return eval_jaxpr(program, inputs); },
+      avals_of(operands), program->sizes);
+}
+
 Traced trace_carried(const Function& body, Arrays& carry, std::span<const Aval> more,
                      std::string_view name) {
   auto converted = [&](std::span<const Array> inputs) {

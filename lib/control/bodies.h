@@ -86,6 +86,10 @@ Differentiated linearize_segmented(const WhileParams& loop, std::span<const Arra
                                    Trace* linear);
 void require_checkpoints(std::optional<std::int64_t> checkpoints, std::string_view name);
 
+// Where places go different ways along these axes: operands that vary along them, and the program
+// for such. So no sum over places, in which some would take no part, is in its derivative.
+Jaxpr differing(const Jaxpr& program, Arrays& operands, MeshAxes axes);
+
 // Traces the body of a loop: a function of a carry and more inputs that returns the carry and more.
 // A weak initial carry is converted to the type that it has in the loop. If types cannot agree, a
 // DtypeError or ShapeError names the carry and both types.

@@ -539,11 +539,11 @@ Arrays flat::cond(const Array& index, const std::vector<Function>& branches,
         },
         branch->input_avals(), branch->sizes);
   }
+  Arrays all = concatenate(Arrays(operands.begin(), operands.end()), traced.captured);
+  for (Jaxpr& branch : traced.jaxprs) branch = plait::differing(branch, all, differing);
   CondParams cond;
   cond.select = select;
-  return bind_cond(std::move(cond), chosen,
-                   concatenate(Arrays(operands.begin(), operands.end()), traced.captured),
-                   traced.jaxprs);
+  return bind_cond(std::move(cond), chosen, all, traced.jaxprs);
 }
 
 namespace {

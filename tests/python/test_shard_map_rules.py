@@ -38,6 +38,9 @@ CASES = {
     "custom_vjp": custom,
     "checkpoint": lambda w, x: plait.checkpoint(lambda w: pnp.sum(pnp.tanh(x @ w)))(w),
     "loop": lambda w, x: pnp.sum(lax.fori_loop(0, 3, lambda i, s: s * w + x[i % 2], x[0])),
+    "cond": lambda w, x: lax.cond(
+        pnp.sum(x) > 0, lambda: pnp.sum(x @ w), lambda: pnp.sum(pnp.sin(x @ w))
+    ),
     "mask": lambda w, x: pnp.sum(
         vmap(mask(recurrent, in_shapes=(None, "n")), in_axes=(None, 0))(w, x, n=LENGTHS)
     ),

@@ -71,9 +71,10 @@ bool all_plain(std::span<const Array> arrays) {
 
 std::vector<Aval> strong_avals_of(std::span<const Array> unknowns) {
   std::vector<Aval> avals;
-  for (const Array& array : unknowns)
-    avals.push_back(
-        {.shape = array.shape(), .dtype = array.dtype(), .varying = array.aval().varying});
+  for (const Array& array : unknowns) {
+    avals.push_back({array.shape(), array.dtype()});
+    avals.back().varying = array.aval().varying;
+  }
   return avals;
 }
 
