@@ -14,6 +14,7 @@
 #include <plait/rules/spelling.h>
 
 #include "primitives/cost.h"
+#include "primitives/elementwise_aval.h"
 
 namespace plait {
 namespace {
@@ -27,6 +28,27 @@ std::string shapes_text(std::span<const Aval> inputs) {
             ("(" + inputs[i].shape.to_string() + ")");
   return text;
 }
+
+std::vector<Sample> elementwise_samples(DTypes types, int num_operands,
+                                        Sample::Input::Values values) {
+  const DType dtype = types.has(DType::float64)      ? DType::float64
+                      : types.has(DType::int32)      ? DType::int32
+                      : types.has(DType::complex128) ? DType::complex128
+                                                     : DType::bool_;
+  auto sample = [&](auto shape_of) {
+    Sample sample;
+    for (int i = 0; i < num_operands; ++i)
+      sample.inputs.push_back({{shape_of(i), dtype, false}, values, 0});
+    return sample;
+  };
+  std::vector<Sample> samples = {sample([](int) { return Shape{2, 3}; }),
+                                 sample([](int) { return Shape{}; })};
+  if (num_operands > 1)
+    samples.push_back(sample([](int i) { return i == 0 ? Shape{4} : Shape{}; }));
+  return samples;
+}
+
+}  // namespace
 
 Aval elementwise_aval(std::string_view name, std::span<const Aval> inputs, DTypes types,
                       ResultType result) {
@@ -50,27 +72,6 @@ Aval elementwise_aval(std::string_view name, std::span<const Aval> inputs, DType
   if (result == ResultType::real) aval.dtype = real_dtype_of(aval.dtype);
   return aval;
 }
-
-std::vector<Sample> elementwise_samples(DTypes types, int num_operands,
-                                        Sample::Input::Values values) {
-  const DType dtype = types.has(DType::float64)      ? DType::float64
-                      : types.has(DType::int32)      ? DType::int32
-                      : types.has(DType::complex128) ? DType::complex128
-                                                     : DType::bool_;
-  auto sample = [&](auto shape_of) {
-    Sample sample;
-    for (int i = 0; i < num_operands; ++i)
-      sample.inputs.push_back({{shape_of(i), dtype, false}, values, 0});
-    return sample;
-  };
-  std::vector<Sample> samples = {sample([](int) { return Shape{2, 3}; }),
-                                 sample([](int) { return Shape{}; })};
-  if (num_operands > 1)
-    samples.push_back(sample([](int i) { return i == 0 ? Shape{4} : Shape{}; }));
-  return samples;
-}
-
-}  // namespace
 
 Family elementwise(DTypes types, int num_operands, ResultType result,
                    Sample::Input::Values values) {

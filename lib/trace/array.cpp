@@ -178,6 +178,7 @@ View Array::dense_view(DType dtype, Here here) const {
 template <class T>
 std::vector<T> Array::to_vector(Here here) const {
   here.remember();
+  if (dtype() == DType::key) throw_stored(DType::key);
   const Buffer value = numbers().dense();
   if (is_complex(value.dtype()) && !is_complex_element<T>)
     throw DtypeError("to_vector: complex numbers have no real value",
@@ -195,6 +196,7 @@ std::vector<T> Array::to_vector(Here here) const {
 template <class T>
 T Array::item(Here here) const {
   here.remember();
+  if (dtype() == DType::key) throw_stored(DType::key);
   const Buffer value = numbers();
   if (num_elements(value.shape()) != 1)
     throw ShapeError(

@@ -121,6 +121,16 @@ def test_nothing_is_computed_with_them(name):
                 door(x)
 
 
+def test_what_has_no_answer_is_an_error():
+    key = random.key(0)
+    for f in [lambda: key < key, lambda: pnp.sum(key), lambda: float(key), lambda: key.item()]:
+        with pytest.raises(plait.DtypeError, match="key_data"):
+            f()
+    for numbers, dtype in [([200], "int4"), (-1, "uint4"), ([8], "int4")]:
+        with pytest.raises(ValueError, match="does not fit"):
+            pnp.array(numbers, dtype=dtype)
+
+
 def test_quantised_weights_train_what_is_not_stored():
     rng = np.random.default_rng(0)
     w = pnp.asarray(rng.normal(size=(8, 4)), dtype="float32")

@@ -28,6 +28,11 @@ class Mesh {
   std::vector<MeshAxis> axes_;
 };
 
+// The number of this process among those of its job, from 0 on, and how many there are: 0 and 1 for
+// one that is alone.
+int process_index();
+int process_count();
+
 // For each axis of an array the axis of the mesh along which it is divided, several, or none:
 // P("data", std::nullopt). Axes left out at the end are whole.
 class PartitionSpec {

@@ -53,6 +53,7 @@ Array masked_by(const Array& x, const OptionalArray& where, const auto& make_ide
 Array combined(Array (*reduce)(Operand, std::span<const int>), Array (*combine)(Operand, Operand),
                const Array& x, const Axes& axis, bool keepdims, const OptionalArray& initial,
                std::string_view function) {
+  if (is_stored(x.dtype())) throw_stored(x.dtype());  // over no axis it would be x
   const std::vector<int> axes = axis.of(x.ndim(), function);
   const Array result = finished(reduce(x, axes), x.shape(), axes, keepdims);
   return initial

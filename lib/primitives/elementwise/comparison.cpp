@@ -10,6 +10,7 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 
+#include "primitives/elementwise_aval.h"
 #include "primitives/spelling.h"
 #endif
 
@@ -41,8 +42,6 @@ constexpr DTypes with_equal_bits = {1u << int(DType::key) | 1u << int(DType::int
                                     1u << int(DType::uint4)};
 
 Array compare(const char* direction, const Array& x, const Array& y) {
-  const std::string_view name = direction;
-  if (x.dtype() == DType::key && name != "eq" && name != "ne") throw_stored(x.dtype());
   return bind(cmp_p, {x, y}, {{"direction", std::string(direction)}});
 }
 
@@ -54,6 +53,13 @@ static const auto cmp_def =
            "Compares: direction eq, ne, lt, le, gt or ge. NaN compares unequal to everything.")
         .family(elementwise(all_dtypes | with_equal_bits, 2, ResultType::truth))
         .takes_stored()
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          const std::string& direction = params.text("direction");
+          if (inputs[0].dtype == DType::key && direction != "eq" && direction != "ne")
+            throw_stored(DType::key);  // keys have no order
+          return std::vector<Aval>{
+              elementwise_aval("cmp", inputs, all_dtypes | with_equal_bits, ResultType::truth)};
+        })
         .rule<Commute>([](const Params& params) {
           const std::string& direction = params.text("direction");
           return direction == "eq" || direction == "ne";

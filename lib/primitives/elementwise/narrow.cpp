@@ -190,6 +190,10 @@ DType index_dtype(const Array& indices) {
 
 Array narrowed(Operand operand, DType dtype, bool weak, std::string_view function) {
   const DType from = operand.dtype();
+  if (is_integer(from) && (dtype == DType::int4 || dtype == DType::uint4) && operand.is_concrete())
+    for (const std::int64_t number : operand.to_vector<std::int64_t>())
+      if (cast(Literal{DType::int64, false, number, 0, 0}, dtype, false).integer != number)
+        throw_unfit(function, std::to_string(number), dtype);
   if (!is_integer(from) || !is_integer(dtype) || holds_all(dtype, from))
     return lax::convert_element_type(operand, dtype, weak);
   if (operand.as_literal()) {
