@@ -98,6 +98,7 @@ from plait._plait import (
     InternalError,
     Jaxpr,
     JitFunction,
+    JobError,
     MemoryError,
     MissingRuleError,
     ShapeDtypeStruct,

@@ -1,7 +1,9 @@
 // Converts C++ errors to Python. Every class is a subclass of plait.Error and of the builtin class
 // that a Python user would catch. The message is all four parts.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/communicator.h>
 #include "bindings.h"
+
 #include "buffer_error.h"
 
 #include <cstring>
@@ -11,7 +13,7 @@ namespace {
 
 struct ErrorClasses {
   PyObject *error, *user, *shape, *value, *index, *dtype, *tree, *tracer, *missing_rule, *memory,
-      *file, *host, *backend, *buffer, *internal;
+      *file, *host, *job, *backend, *buffer, *internal;
 };
 ErrorClasses classes;
 
@@ -126,6 +128,8 @@ void raise_current() noexcept {
     set(classes.file, error);
   } catch (const HostError& error) {
     set_caused(classes.host, error);
+  } catch (const JobError& error) {
+    set(classes.job, error);
   } catch (const BufferError& error) {
     set(classes.buffer, error);
   } catch (const BackendError& error) {
@@ -228,6 +232,9 @@ void add_errors(py::module_& module) {
                            "A function that a program calls by host_call raised; what it raised is "
                            "the cause.",
                            {user, PyExc_RuntimeError});
+  classes.job = add_class(module, "JobError",
+                          "Ranks of a job disagree on what they run, or one of them is gone.",
+                          {user, PyExc_RuntimeError});
   PyObject* const backend = classes.backend =
       add_class(module, "BackendError", "A library that plait runs on is missing or fails.",
                 {base, PyExc_RuntimeError});
