@@ -122,11 +122,17 @@ def test_files_that_are_no_checkpoint_say_so(tmp_path):
 def test_a_writer_that_is_killed_leaves_the_old_file(tmp_path):
     path = tmp_path / "c.plait"
     plait.save_checkpoint(path, {"w": pnp.ones(3)}).wait()
-    script = (
-        "import os, plait, plait.numpy as pnp\n"
-        f"plait.save_checkpoint({str(path)!r}, {{'w': pnp.zeros(10_000_000)}})\n"
-        "os.kill(os.getpid(), 9)"
-    )
+    script = f"""
+import os, plait, plait.numpy as pnp
+from plait import _checkpoint
+
+def dying(*arguments, left=list(range(5)), write=_checkpoint._write_at):
+    left.pop() if left else os.kill(os.getpid(), 9)
+    return write(*arguments)
+
+_checkpoint._write_at = dying
+plait.save_checkpoint({str(path)!r}, {{"w": pnp.zeros(10_000_000)}}).wait()
+"""
     assert subprocess.run([sys.executable, "-c", script]).returncode == -9
     are_same(plait.load_checkpoint(path, {"w": pnp.ones(3)}), {"w": pnp.ones(3)})
     assert len(os.listdir(tmp_path)) == 2
@@ -162,7 +168,8 @@ def test_ranks_write_a_part_each_and_read_all(launcher, tmp_path):  # noqa: F811
         file.write(PARTS.format(path=path, alone=alone, folder=os.path.dirname(__file__)))
     code, out, err = run(launcher, 3, script, PLAIT_PYTHON=sys.executable)
     assert code == 0, out + err
-    assert sorted(out.split("\n")) == ["", *["no folder"] * 3, *["refused"] * 3]
+    # The ranks' lines may lie inside each other.
+    assert out.count("no folder") == out.count("refused") == 3 and len(out.split()) <= 9, out
     are_same(plait.load_checkpoint(path, tree()), tree())
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
