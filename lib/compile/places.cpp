@@ -127,6 +127,10 @@ struct Lowering {
   // The axes along which places go ways of their own.
   static MeshAxes ways_of(const Equation& equation, std::span<const Value> inputs) {
     if (*equation.primitive == cond_p) return inputs[0].varying;
+    if (*equation.primitive == scan_p) {  // flags say which steps a place takes
+      const ScanParams scan(equation.params);
+      return scan.flagged ? inputs[scan.num_carry].varying : MeshAxes();
+    }
     if (*equation.primitive != while_p) return {};
     const Jaxpr cond = WhileParams(equation.params).cond;
     return cond->aval(cond->outputs[0]).varying;

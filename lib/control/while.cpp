@@ -418,6 +418,7 @@ static const auto while_def =
             } else {
               ++outputs[i].stack;
               outputs[i].weak = false;
+              outputs[i].varying |= loop.cond->output_avals()[0].varying;  // in length, too
             }
           }
           return outputs;
@@ -483,11 +484,15 @@ Arrays pushing_while(const Function& cond, const Function& body, std::span<const
   }
   require_same_ways(differing(), std::array{traced_cond.jaxpr, traced_body.jaxpr}, name,
                     "what the condition returns");
-  loop.cond = traced_cond.jaxpr;
-  loop.body = traced_body.jaxpr;
-  loop.num_cond_consts = traced_cond.captured.size();
-  return bind(while_p, concatenate(concatenate(carry, traced_cond.captured), traced_body.captured),
-              loop.to_params());
+  const auto captured = [&](const Traced& traced, Jaxpr& jaxpr) {
+    Arrays operands = concatenate(carry, traced.captured);
+    jaxpr = plait::differing(traced.jaxpr, operands, differing());
+    return slice(operands, carry.size(), operands.size());
+  };
+  const Arrays of_body = captured(traced_body, loop.body),
+               of_cond = captured(traced_cond, loop.cond);
+  loop.num_cond_consts = of_cond.size();
+  return bind(while_p, concatenate(concatenate(carry, of_cond), of_body), loop.to_params());
 }
 
 Arrays flat::while_loop(const Function& cond, const Function& body, std::span<const Array> init,
