@@ -433,3 +433,7 @@ def where(condition: _ArrayLike, x: _ArrayLike | None = ..., y: _ArrayLike | Non
 def zeros(shape: _Ints, dtype: _DType | None = ..., *, device: Any = ...) -> _Array: ...
 def zeros_like(a: _ArrayLike, dtype: _DType | None = ..., shape: _Ints | None = ..., *, device: Any = ...) -> _Array: ...
 bfloat16: Any
+float8_e4m3fn: Any
+float8_e5m2: Any
+int4: Any
+uint4: Any
