@@ -70,6 +70,10 @@ std::vector<MeshAxis> MeshAxes::axes() const {
   std::vector<MeshAxis> result;
   for (std::size_t i = 0; i < known.count; ++i)
     if (bits_ >> i & 1) result.push_back(known.axes[i]);
+  // As in their mesh, whatever this process has named before: sums are taken in this order.
+  std::ranges::sort(result, [](const MeshAxis& a, const MeshAxis& b) {
+    return a.stride != b.stride ? a.stride > b.stride : a.name < b.name;
+  });
   return result;
 }
 

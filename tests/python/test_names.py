@@ -138,10 +138,6 @@ LACKING = {
         "other algorithms of sampling",
         "random.bernoulli random.choice random.gumbel",
     ),
-    "is_leaf_takes_path": (
-        "paths in is_leaf",
-        "tree_util.tree_leaves_with_path tree_util.tree_map_with_path",
-    ),
 }
 
 
@@ -437,9 +433,9 @@ jax.tree_util.register_pytree_node(nodetype, flatten_func, unflatten_func, flatt
 jax.tree_util.register_pytree_node_class(cls)
 jax.tree_util.tree_flatten(tree, is_leaf)
 jax.tree_util.tree_leaves(tree, is_leaf)
-jax.tree_util.tree_leaves_with_path(tree, is_leaf)
+jax.tree_util.tree_leaves_with_path(tree, is_leaf, is_leaf_takes_path)
 jax.tree_util.tree_map(f, tree, *rest, is_leaf)
-jax.tree_util.tree_map_with_path(f, tree, *rest, is_leaf)
+jax.tree_util.tree_map_with_path(f, tree, *rest, is_leaf, is_leaf_takes_path)
 jax.tree_util.tree_structure(tree, is_leaf)
 """.strip().splitlines()
 

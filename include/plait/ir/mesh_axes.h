@@ -22,7 +22,7 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-// A set of axes, in the order in which the process first named them.
+// A set of axes, the outermost first.
 class MeshAxes {
  public:
   constexpr MeshAxes() = default;
