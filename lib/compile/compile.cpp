@@ -9,9 +9,9 @@
 #include <array>
 
 #include "compile/carriers.h"
-#include "compile/places.h"
 #include "compile/executable_of.h"
 #include "compile/passes/pipeline.h"
+#include "compile/places.h"
 #include "compile/plan.h"
 #include "compile/several_devices.h"
 #include "compile/tiers.h"

@@ -9,7 +9,7 @@
 
 namespace plait::random {
 
-Array key(Operand seed);  // of an integer
+Array key(Operand seed);       // of an integer
 Array PRNGKey(Operand seed);   // its words
 Array key_data(Operand keys);  // their words, along a new last axis
 Array wrap_key_data(Operand key_bits_array);
