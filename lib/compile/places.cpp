@@ -15,6 +15,7 @@
 #include <plait/transforms/applied.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace plait::compile_passes {
 namespace {
@@ -436,10 +437,13 @@ Jaxpr with_places(const Jaxpr& program) {
   }
   Lowering lowering{Lowering::Of::all_places};
   std::vector<Aval> avals;
-  for (const Aval& aval : program->input_avals()) {
-    avals.push_back(aval.stack > 0 ? aval : in_memory(aval));
-    if (aval.stack > 0 && !aval.varying.empty()) ++avals.back().stack;
-    avals.back().varying = {};
+  for (Aval aval : program->input_avals()) {
+    const MeshAxes varying = std::exchange(aval.varying, {});
+    if (aval.stack > 0)
+      aval.stack += varying.empty() ? 0 : 1;
+    else if (!varying.empty())
+      aval.shape.insert(0, Dim(varying.num_places()));
+    avals.push_back(std::move(aval));
   }
   return make_closed_jaxpr(
       [&](std::span<const Array> arrays) {

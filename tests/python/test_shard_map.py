@@ -859,3 +859,18 @@ def test_predicates_that_differ_around_communication(wrap):
                 0, lax.axis_index("x"), lambda i, c: lax.ppermute(c, "x", RING), x
             )
         )
+
+
+def test_stored_numbers_are_converted_in_their_places():
+    weights = pnp.asarray(np.linspace(-2, 2, 24).reshape(4, 6)).astype("float8_e4m3fn")
+    wanted = np.asarray(weights).astype(np.float32)
+    f = plait.shard_map(
+        lambda w: lax.psum(w.astype("float32").sum(0), "x"), plait.mesh((2,), "x"), P("x"), P()
+    )
+    for door in (f, plait.jit(f)):
+        np.testing.assert_allclose(door(weights), wanted.sum(0), rtol=1e-6)
+    keys = plait.random.split(plait.random.key(0), 4)
+    draw = plait.shard_map(
+        lambda k: plait.vmap(plait.random.normal)(k), plait.mesh((2,), "x"), P("x"), P("x")
+    )
+    np.testing.assert_array_equal(draw(keys), plait.vmap(plait.random.normal)(keys))
