@@ -20,6 +20,9 @@
 namespace plait::compile_passes {
 namespace {
 
+using places::axis_of;
+using places::spec_of;
+
 bool holds_varying(const Jaxpr& program) {
   struct HoldsVarying : Property<bool> {};
   return *program->memo.get(HoldsVarying{}, [&] {
@@ -416,14 +419,8 @@ struct Lowering {
 
   // --- Parameters --------------------------------------------------------------------------------
 
-  static MeshAxis axis_of(const Params& params) {
-    return MeshAxis::from_string(params.get<std::string>("axis"));
-  }
   static MeshAxes axes_of(const Params& params) {
     return places::axes_in(params.get<std::string>("axes"));
-  }
-  static MeshSpec spec_of(const Params& params) {
-    return MeshSpec::from_string(params.get<std::string>("spec"));
   }
 };
 

@@ -38,8 +38,6 @@ struct MeshSpec {
 
   MeshAxes axes() const;
   std::int64_t num_parts(std::size_t axis) const;  // the product of the sizes
-  // Which of these a place has.
-  std::int64_t part_of(std::size_t axis, std::int64_t place) const;
   // "x:4@2|y:2+z:2|": one part for each axis.
   std::string to_string() const;
   static MeshSpec from_string(std::string_view text);
@@ -48,6 +46,9 @@ struct MeshSpec {
 
 namespace places {
 
+// What equations over a mesh say in their parameters axis and spec.
+MeshAxis axis_of(const Params& params);
+MeshSpec spec_of(const Params& params);
 MeshAxes axes_in(const std::string& text);  // of "x:4@2,y:2"
 
 // These take axes of a mesh; x is made to vary along them where it does not.

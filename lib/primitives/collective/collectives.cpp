@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "primitives/collective/pass_batch.h"
 #include "primitives/cost.h"
 #include "primitives/spelling.h"
 
@@ -49,12 +50,6 @@ Family over_named_axis() {
 
 std::vector<Batched> shared(Array array) { return {{std::move(array), std::nullopt}}; }
 
-// Of the same type: other batches are axes like any.
-Batch::Rule pass_batch(const Primitive& primitive) {
-  return [&primitive](Dim, std::span<const Batched> inputs, const Params& params) {
-    return std::vector<Batched>{{Array(bind(primitive, {inputs[0].array}, params)), inputs[0].dim}};
-  };
-}
 Abstract::Rule same_type(DTypes types) {
   return [types](std::span<const Aval> inputs, const Params&) {
     require_dtype("a reduction over examples", inputs[0], types);

@@ -20,9 +20,7 @@
 namespace plait {
 namespace {
 
-MeshAxis axis_of(const Params& params) {
-  return MeshAxis::from_string(params.get<std::string>("axis"));
-}
+using places::axis_of;
 
 // The ranks along an axis through this one, in the order of their places.
 Ranks ranks_along(const MeshAxis& axis) {

@@ -10,11 +10,23 @@
 #include <plait/rules/speculate.h>
 #include <plait/trace/varying.h>
 
+#include "primitives/collective/pass_batch.h"
 #include "primitives/cost.h"
 #include "primitives/spelling.h"
 
 namespace plait {
+
+MeshAxis places::axis_of(const Params& params) {
+  return MeshAxis::from_string(params.get<std::string>("axis"));
+}
+MeshSpec places::spec_of(const Params& params) {
+  return MeshSpec::from_string(params.get<std::string>("spec"));
+}
+
 namespace {
+
+using places::axis_of;
+using places::spec_of;
 
 Family over_mesh() {
   return {
@@ -32,12 +44,6 @@ Family over_mesh() {
       }};
 }
 
-MeshAxis axis_of(const Params& params) {
-  return MeshAxis::from_string(params.get<std::string>("axis"));
-}
-MeshSpec spec_of(const Params& params) {
-  return MeshSpec::from_string(params.get<std::string>("spec"));
-}
 Params over(const MeshAxis& axis) { return {{"axis", axis.to_string()}}; }
 
 int number_in(const Params& params, const char* name) { return int(params.integer(name)); }
@@ -46,12 +52,6 @@ std::vector<Batched> along_front(const Primitive& primitive, Dim size, const Bat
                                  Params params, std::initializer_list<const char*> shifted) {
   for (const char* name : shifted) params = params.with(name, Dim(number_in(params, name) + 1));
   return {{Array(bind(primitive, {batch_to_front(input, size)}, params)), 0}};
-}
-// Of the same type: other batches are axes like any.
-Batch::Rule pass_through(const Primitive& primitive) {
-  return [&primitive](Dim, std::span<const Batched> inputs, const Params& params) {
-    return std::vector<Batched>{{Array(bind(primitive, {inputs[0].array}, params)), inputs[0].dim}};
-  };
 }
 
 }  // namespace
@@ -125,12 +125,6 @@ std::int64_t MeshSpec::num_parts(std::size_t axis) const {
   return product;
 }
 
-std::int64_t MeshSpec::part_of(std::size_t axis, std::int64_t place) const {
-  std::int64_t part = 0;
-  for (const MeshAxis& each : parts[axis]) part = part * each.size + each.coordinate(place);
-  return part;
-}
-
 std::string MeshSpec::to_string() const {
   std::string text;
   for (const auto& along : parts) {
@@ -173,7 +167,7 @@ static const auto pvary_def =
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
           return inputs[0].varying.includes(places::axes_in(params.get<std::string>("axes")));
         })
-        .rule<Batch>(pass_through(pvary_p))
+        .rule<Batch>(pass_batch(pvary_p))
         .rule<Jvp>(linear_through(pvary_p))
         .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
           Array sum = cotangents[0].array();
@@ -208,7 +202,7 @@ static const auto mesh_reduce_def =
           aval.varying = aval.varying.without(MeshAxes(axis_of(params)));
           return std::vector<Aval>{aval};
         })
-        .rule<Batch>(pass_through(mesh_reduce_p))
+        .rule<Batch>(pass_batch(mesh_reduce_p))
         .rule<Jvp>([](std::span<const Array> primals, std::span<const Tangent> tangents,
                       std::span<const Array> outputs, const Params& params) -> Tangents {
           if (params.text("kind") == "sum")
@@ -301,7 +295,7 @@ static const auto mesh_ppermute_def =
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           return std::vector<Aval>{inputs[0]};
         })
-        .rule<Batch>(pass_through(mesh_ppermute_p))
+        .rule<Batch>(pass_batch(mesh_ppermute_p))
         .rule<Jvp>(linear_through(mesh_ppermute_p))
         .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
           return {places::ppermute(cotangents[0].array(), axis_of(params), params.get<Shape>("to"),

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
-#include <plait/base/communicator.h>
 #include <plait/transforms/shard_map.h>
 
 namespace plait::python {
@@ -44,10 +43,7 @@ void add_mesh(py::module_& module) {
       });
   module.def("flat_shard_map", flat_shard_map);
   // This process among those of its job: (number, how many); (0, 1) where it is alone.
-  module.def("rank_and_size", [] {
-    const std::shared_ptr<Communicator> job = communicator();
-    return job ? std::pair(job->rank(), job->size()) : std::pair(0, 1);
-  });
+  module.def("rank_and_size", [] { return std::pair(process_index(), process_count()); });
 }
 
 }  // namespace plait::python
