@@ -9,6 +9,7 @@
 #include <plait/image.h>
 #include <plait/inspect.h>
 #include <plait/lax.h>
+#include <plait/mesh.h>
 #include <plait/nn.h>
 #include <plait/numpy.h>
 #include <plait/ops.h>
