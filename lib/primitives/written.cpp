@@ -86,6 +86,7 @@ Number fma(Number x, Number y, Number z) {
   return computed(x.dtype, fma_p, {x, y, z});
 }
 Number sqrt(Number x) { return computed(x.dtype, sqrt_p, {x}); }
+Number power(Number x, Number y) { return computed(x.dtype, pow_p, {x, y}); }
 Number maximum(Number x, Number y) { return computed(x.dtype, max_p, {x, y}); }
 Number minimum(Number x, Number y) { return computed(x.dtype, min_p, {x, y}); }
 Number cast(Number x, DType dtype) {

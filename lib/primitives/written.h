@@ -57,6 +57,7 @@ Number operator%(Number x, Number y);
 Number operator-(Number x);
 Number fma(Number x, Number y, Number z);  // x y + z, rounded once where it is real
 Number sqrt(Number x);
+Number power(Number x, Number y);
 Number maximum(Number x, Number y);
 Number minimum(Number x, Number y);
 Number cast(Number x, DType dtype);

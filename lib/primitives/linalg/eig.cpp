@@ -5,6 +5,7 @@
 
 #include "primitives/linalg/cost.h"
 #include "primitives/linalg/decompositions.h"
+#include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/schur_solver.h"
 
 namespace plait {
@@ -174,6 +175,7 @@ static const auto eig_def =
                 eig_kernel<decltype(element)>(inputs, outputs, EigParams(params));
               });
             })
+        .rule<Emit>(emit_eig)
         .rule<Cost>(cost::of_matrices([](const cost::MatrixSizes& x, const Params& params) {
           const EigParams kind(params);
           return (kind.left || kind.right ? 25 : 10) * std::pow(x.rows, 3);

@@ -87,5 +87,21 @@ loops::Tensors emit_svd(loops::Writer& w, const Equation& equation,
                         std::span<const loops::Tensor> inputs);
 loops::Tensors emit_pinv(loops::Writer& w, const Equation& equation,
                          std::span<const loops::Tensor> inputs);
+loops::Tensors emit_tridiagonal_solve(loops::Writer& w, const Equation& equation,
+                                      std::span<const loops::Tensor> inputs);
+loops::Tensors emit_cholesky_update(loops::Writer& w, const Equation& equation,
+                                    std::span<const loops::Tensor> inputs);
+loops::Tensors emit_pivoted_order(loops::Writer& w, const Equation& equation,
+                                  std::span<const loops::Tensor> inputs);
+loops::Tensors emit_triangular_sylvester(loops::Writer& w, const Equation& equation,
+                                         std::span<const loops::Tensor> inputs);
+loops::Tensors emit_polar(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs);
+loops::Tensors emit_schur(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs);
+loops::Tensors emit_sqrtm(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs);
+loops::Tensors emit_eig(loops::Writer& w, const Equation& equation,
+                        std::span<const loops::Tensor> inputs);
 
 }  // namespace plait

@@ -5,6 +5,7 @@
 
 #include "primitives/linalg/cost.h"
 #include "primitives/linalg/decompositions.h"
+#include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/schur_solver.h"
 
 namespace plait {
@@ -168,6 +169,7 @@ static const auto sqrtm_def =
           visit_element(inputs[0].dtype,
                         [&](auto element) { sqrtm_kernel<decltype(element)>(inputs, outputs[0]); });
         })
+        .rule<Emit>(emit_sqrtm)
         .rule<Cost>(cost::of_matrices(
             [](const cost::MatrixSizes& x, const Params&) { return 28 * std::pow(x.rows, 3); }))
         .rule<Jvp>(matrix_jvp(sqrtm_p, sqrtm_jvp))
@@ -208,6 +210,7 @@ static const auto polar_def =
                 polar_kernel<decltype(element)>(inputs, outputs, params);
               });
             })
+        .rule<Emit>(emit_polar)
         .rule<Cost>(cost::of_matrices([](const cost::MatrixSizes& x, const Params&) {
           return 40 * x.rows * x.columns * x.columns;
         }))

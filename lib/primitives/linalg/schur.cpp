@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/linalg/cost.h"
 #include "primitives/linalg/decompositions.h"
+#include "primitives/linalg/emit_matrices.h"
 #include "primitives/linalg/schur_solver.h"
 
 namespace plait {
@@ -183,6 +184,7 @@ static const auto schur_def =
                 schur_kernel<decltype(element)>(inputs, outputs, params);
               });
             })
+        .rule<Emit>(emit_schur)
         .rule<Cost>(cost::of_matrices(
             [](const cost::MatrixSizes& x, const Params&) { return 25 * std::pow(x.rows, 3); }))
         .rule<Jvp>(matrix_jvp(schur_p, schur_jvp))
@@ -218,6 +220,7 @@ static const auto triangular_sylvester_def =
             sylvester_kernel<decltype(element)>(inputs, outputs[0], int(params.integer("part")));
           });
         })
+        .rule<Emit>(emit_triangular_sylvester)
         .rule<Cost>(cost::of_matrices([](const cost::MatrixSizes& x, const Params&) {
           return x.rows * x.columns * (x.rows + x.columns);
         }))

@@ -5,6 +5,7 @@
 #include "primitives/cost.h"
 #include "primitives/linalg/cost.h"
 #include "primitives/linalg/decompositions.h"
+#include "primitives/linalg/emit_matrices.h"
 
 namespace plait {
 namespace {
@@ -228,6 +229,7 @@ static const auto tridiagonal_solve_def =
             tridiagonal_kernel<decltype(element)>(inputs, outputs[0]);
           });
         })
+        .rule<Emit>(emit_tridiagonal_solve)
         .rule<Cost>(cost::arithmetic([](cost::Avals inputs, cost::Avals, const Params&) {
           return cost::multiply_add(inputs[0].dtype) / 2 * 8 * elements_of(inputs[0]);
         }))
@@ -266,6 +268,7 @@ static const auto cholesky_update_def =
             cholesky_update_kernel<decltype(element)>(inputs, outputs[0]);
           });
         })
+        .rule<Emit>(emit_cholesky_update)
         .rule<Cost>(cost::of_matrices(
             [](const cost::MatrixSizes& x, const Params&) { return 3 * x.rows * x.rows; }))
         .rule<Jvp>(cholesky_update_jvp)
@@ -296,6 +299,7 @@ static const auto pivoted_order_def =
           visit_element(inputs[0].dtype,
                         [&](auto element) { order_kernel<decltype(element)>(inputs, outputs[0]); });
         })
+        .rule<Emit>(emit_pivoted_order)
         .rule<Cost>(cost::of_matrices(cost::lu_flops))
         .rule<Jvp>(zero_derivative())
         .rule<Mask>(mask_leading(pivoted_order_p, {2, 1}))
