@@ -143,6 +143,8 @@ class _Key:
 class DictKey(_Key):
     """The key of a dict."""
 
+    __match_args__ = ("key",)
+
     def __init__(self, key):
         super().__init__(key)
 
@@ -154,6 +156,8 @@ class DictKey(_Key):
 
 class SequenceKey(_Key):
     """The index of a tuple or list."""
+
+    __match_args__ = ("idx",)
 
     def __init__(self, idx):
         super().__init__(idx)
@@ -167,6 +171,8 @@ class SequenceKey(_Key):
 class GetAttrKey(_Key):
     """The field of a namedtuple or dataclass."""
 
+    __match_args__ = ("name",)
+
     def __init__(self, name):
         super().__init__(name)
 
@@ -178,6 +184,8 @@ class GetAttrKey(_Key):
 
 class FlattenedIndexKey(_Key):
     """The index of a child of a registered class without keys."""
+
+    __match_args__ = ("key",)
 
     def __init__(self, key):
         super().__init__(key)

@@ -5,46 +5,86 @@ SPDX-License-Identifier: Apache-2.0
 
 import inspect as _inspect
 
+import numpy as _np
+
 import plait.random as _random
+from plait._key_dtype import KEY as _KEY, KeyDType as _KeyDType
 from plait._plait import Array as _Array
 
 from jax import _doors
+from jax._config import config as _config
 from jax._dtypes import (
     creating as _creating,
     default_float as _default_float,
     canonical as _canonical,
+    dtype_of as _dtype_of,
 )
 from jax._narrow import narrowing as _narrowing
 
 PRNGKeyArray = _Array
+_NAME = "threefry2x32"
+_OTHERS = ("threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg")
 
 
-def _impl_checked(function):
-    """key and PRNGKey take the name of a generator, of which threefry is here."""
-
-    def make(seed, *, impl=None):
-        if impl not in (None, "threefry2x32", "fry"):
-            _doors.refuse(
-                "jax.random." + function.__name__,
-                f"the generator {impl!r}; keys are threefry's",
-                "leave impl out",
+def key_dtype(impl=None):
+    """The dtype of the keys of a generator, given by its name or that dtype: threefry's is here."""
+    if impl is None or impl == _NAME or isinstance(impl, _KeyDType):
+        return _KEY
+    if isinstance(impl, str) and impl in (*_OTHERS, "fry"):
+        return (
+            _KEY
+            if impl == "fry"
+            else _doors.refuse(
+                "jax.random", f"the generator {impl!r}; keys are threefry's", "leave impl out"
             )
-        return function(seed)
+        )
+    if isinstance(impl, str):
+        raise ValueError(
+            f'unrecognized PRNG implementation "{impl}". Did you mean one of: "{_NAME}"?'
+        )
+    raise TypeError(f"unrecognized type {type(impl)} for specifying PRNG implementation.")
 
-    make.__name__, make.__doc__ = function.__name__, function.__doc__
-    return make
+
+def _checked(function, impl, dtype):
+    if impl is not None and dtype is not None:
+        raise ValueError(
+            f"Cannot specify both `impl` and `dtype` arguments to jax.random.{function}"
+        )
+    key_dtype(dtype if impl is None else impl)
 
 
-key, PRNGKey = _impl_checked(_random.key), _impl_checked(_random.PRNGKey)
+def _seeded(function, seed):
+    """A key of a seed, which is one integer."""
+    what = "a PRNG key" if isinstance(getattr(seed, "dtype", None), _KeyDType) else None
+    if what is None and _np.ndim(seed):
+        what = f"an array of shape {_np.shape(seed)} != (). Use jax.vmap for batching"
+    if what is not None:
+        raise TypeError(f"{function.__name__} accepts a scalar seed, but was given {what}")
+    if _dtype_of(seed).kind not in "biu":
+        raise TypeError(f"PRNG key seed must be an integer; got {seed!r:.60}")
+    return function(seed)
+
+
+def key(seed, *, impl=None, dtype=None):
+    """A key from a seed, as a typed array."""
+    _checked("key", impl, dtype)
+    return _seeded(_random.key, seed)
+
+
+def PRNGKey(seed, *, impl=None):
+    """A key from a seed, as two words; a typed one where jax_enable_custom_prng says so."""
+    _checked("PRNGKey", impl, None)
+    return _seeded(_random.key if _config.jax_enable_custom_prng else _random.PRNGKey, seed)
 
 
 def key_impl(keys):
     """The generator of keys."""
-    return "threefry2x32"
+    return _NAME
 
 
-def wrap_key_data(key_bits_array, *, impl=None):
+def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
     """Keys from their bits."""
+    _checked("wrap_key_data", impl, dtype)
     return _random.wrap_key_data(key_bits_array)
 
 

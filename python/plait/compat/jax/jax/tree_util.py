@@ -49,6 +49,9 @@ def tree_transpose(outer_treedef, inner_treedef=None, pytree_to_transpose=None):
     """A tree of trees transposed; the inner structure is that of the first inner tree where it is not given."""
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    found, expected = tree_structure(pytree_to_transpose), outer_treedef.compose(inner_treedef)
+    if found != expected:
+        raise TypeError(f"Mismatch\n{expected}\n != \n{found}")
     return _tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose)
 
 
