@@ -26,9 +26,36 @@ _NAME = "threefry2x32"
 _OTHERS = ("threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg")
 
 
+class _Threefry:
+    """The generator of keys, as JAX's private attributes have it."""
+
+    name, key_shape, tag = _NAME, (2,), "fry"
+
+    def __repr__(self):
+        return self.tag
+
+
+_THREEFRY = _Threefry()
+
+
+def _of_keys(read):
+    """An attribute that arrays of keys alone have."""
+
+    def get(array):
+        if not isinstance(array.dtype, _KeyDType):
+            raise AttributeError("an array of numbers has no generator of keys")
+        return read(array)
+
+    return property(get)
+
+
+_Array._impl = _of_keys(lambda keys: _THREEFRY)
+_Array._base_array = _of_keys(lambda keys: _random.key_data(keys))
+
+
 def key_dtype(impl=None):
     """The dtype of the keys of a generator, given by its name or that dtype: threefry's is here."""
-    if impl is None or impl == _NAME or isinstance(impl, _KeyDType):
+    if impl is None or impl is _THREEFRY or impl == _NAME or isinstance(impl, _KeyDType):
         return _KEY
     if isinstance(impl, str) and impl in (*_OTHERS, "fry"):
         return (
@@ -62,6 +89,8 @@ def _seeded(function, seed):
         raise TypeError(f"{function.__name__} accepts a scalar seed, but was given {what}")
     if _dtype_of(seed).kind not in "biu":
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r:.60}")
+    if not _config.x64_enabled and not isinstance(seed, _Array):
+        seed = int(seed) & 0xFFFFFFFF
     return function(seed)
 
 

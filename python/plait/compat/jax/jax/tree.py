@@ -5,9 +5,10 @@ SPDX-License-Identifier: Apache-2.0
 
 # ruff: noqa: F401
 
+from plait.tree import static
+
 from jax import _doors
 from jax.tree_util import (
-    register_static as static,
     tree_all as all,
     tree_broadcast as broadcast,
     tree_flatten as flatten,

@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 
 # ruff: noqa: F401
 
+import dataclasses
+
 import plait
 from plait import _plait
 from plait.tree_util import *  # noqa: F403
@@ -57,11 +59,75 @@ def tree_transpose(outer_treedef, inner_treedef=None, pytree_to_transpose=None):
 
 def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields=()):
     """Makes a dataclass a container: data_fields are children, meta_fields part of the structure."""
-    if data_fields is None and not hasattr(nodetype, "__dataclass_fields__"):
+    is_dataclass = hasattr(nodetype, "__dataclass_fields__")
+    if (data_fields is None or meta_fields is None) and not is_dataclass:
         raise TypeError(
-            "register_dataclass: data_fields and meta_fields are required for a class that is no dataclass"
+            "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. "
+            f"Got {nodetype=}."
         )
+    if data_fields is not None and meta_fields is not None:
+        data, meta = set(data_fields), set(meta_fields)
+        if data & meta:
+            raise ValueError(f"data_fields and meta_fields must not overlap, got {data & meta}")
+        fields = dataclasses.fields(nodetype) if is_dataclass else ()
+        known = {field.name for field in fields if field.init} - set(drop_fields)
+        text = "data_fields and meta_fields must include all dataclass fields"
+        if is_dataclass and known - data - meta:
+            raise ValueError(f"{text} with init=True. Missing fields: {known - data - meta}")
+        if is_dataclass and (data | meta) - known:
+            raise ValueError(f"{text} and only those. Unexpected fields: {(data | meta) - known}")
     return _register_dataclass(nodetype, data_fields, meta_fields, drop_fields)
+
+
+def _raise_difference(structure, tree):
+    """Raises ValueError in JAX's words where a tree first differs from a structure of which it is to be an extension."""
+    if treedef_is_leaf(structure):
+        return
+    kind, data = structure.node_data() or (type(None), None)
+    parts, named = structure.children(), lambda value: hasattr(type(value), "_fields")
+    if kind in (tuple, list):
+        name = kind.__name__
+        if type(tree) is not kind:
+            raise ValueError(f"Expected {name}, got {tree!r}.")
+        if len(tree) != len(parts):
+            raise ValueError(
+                f"{name.capitalize()} arity mismatch: {len(tree)} != {len(parts)}; {name}: {tree!r}."
+            )
+        children = tree
+    elif kind is dict:
+        if type(tree) is not dict:
+            raise ValueError(f"Expected dict, got {tree!r}.")
+        if list(data) != sorted(tree):
+            raise ValueError(f"Dict key mismatch; expected keys: {list(data)!r}; dict: {tree!r}.")
+        children = [tree[key] for key in data]
+    elif kind is type(None):
+        raise ValueError(f"Expected None, got {tree!r}.")
+    elif issubclass(kind, tuple) and hasattr(kind, "_fields") and not _plait.is_registered(kind):
+        if not isinstance(tree, tuple) or not named(tree):
+            raise ValueError(f"Expected named tuple, got {tree!r}.")
+        if type(tree) is not kind:
+            raise ValueError(f"Named tuple type mismatch: expected type: {kind}, tuple: {tree!r}.")
+        children = tree
+    else:
+        if type(tree) is not kind:
+            raise ValueError(f"Custom node type mismatch: expected type: {kind}, value: {tree!r}.")
+        children = _flatten_one_level(tree)[0]
+    for part, child in zip(parts, children):
+        _raise_difference(part, child)
+
+
+_flatten_up_to = _plait.TreeDef.flatten_up_to
+
+
+def _flattened_up_to(structure, tree):
+    try:
+        return _flatten_up_to(structure, tree)
+    except plait.TreeError:
+        _raise_difference(structure, tree)
+        raise
+
+
+_plait.TreeDef.flatten_up_to = _flattened_up_to
 
 
 def is_tree_node(value):
