@@ -4,6 +4,8 @@ A place multiplies by its columns of the first matrix and its rows of the second
 second product. Values and gradients are those of the whole block. As in lesson 16, on ranks or alone:
 
     plait run -n 4 examples/17_tensor_parallel.py
+
+Prints the same numbers as its twin, 17_tensor_parallel.cpp.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -4,12 +4,12 @@ A mean over all steps of all sequences is a sum over a count, and both are summe
 means would weigh steps unequally. As in lesson 16, on ranks or alone:
 
     plait run -n 4 examples/18_sharded_sequences.py
+
+Prints the same numbers as its twin, 18_sharded_sequences.cpp.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 import sys
-
-import numpy as np
 
 import plait
 import plait.numpy as jnp
@@ -46,8 +46,8 @@ def loss_of_part(weights, x, y, lengths):
 part = P("data")
 loss = shard_map(loss_of_part, mesh, (P(), part, part, part), P())
 
-lengths = np.random.default_rng(0).integers(1, LONGEST + 1, COUNT).astype(np.int32)
-keys = random.split(random.key(0), 5)
+keys = random.split(random.key(0), 6)
+lengths = random.randint(keys[5], (COUNT,), 1, LONGEST + 1)
 weights = {
     "in": random.normal(keys[0], (WIDTH, WIDTH)),
     "state": random.normal(keys[1], (WIDTH, WIDTH)) * 0.5,
@@ -60,16 +60,17 @@ y = jnp.where(is_step, random.normal(keys[4], (COUNT, LONGEST)), jnp.nan)
 value, gradients = jit(value_and_grad(loss))(weights, x, y, lengths)
 
 
+sizes = lengths.tolist()
+
+
 def one_by_one(weights):
-    total = sum(errors(weights, x[i, :n], y[i, :n]) for i, n in enumerate(lengths.tolist()))
-    return total / int(lengths.sum())
+    return sum(errors(weights, x[i, :n], y[i, :n]) for i, n in enumerate(sizes)) / sum(sizes)
 
 
 expected, by_weights = value_and_grad(one_by_one)(weights)
 if plait.process_index() == 0:
-    print(
-        f"{COUNT} sequences of {lengths.sum()} steps: {LONGEST * COUNT - lengths.sum()} of padding"
-    )
+    padding = LONGEST * COUNT - sum(sizes)
+    print(f"{COUNT} sequences of {sum(sizes)} steps: {padding} of padding")
     print(f"mean error {float(value):.5f} in places, {float(expected):.5f} one by one")
     for name, gradient in gradients.items():
         off = float(jnp.max(jnp.abs(gradient - by_weights[name])))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from command_line import BUILD
 from mpi_jobs import launchers, run
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
@@ -29,9 +30,11 @@ def test_lessons_print_the_same_on_ranks(stem, places):
         pytest.skip("there is no MPI here: pip install mpich")
     found = list(launchers().values())
     launcher = found[(LESSONS.index(stem) + places) % len(found)]
-    code, out, err = run(launcher, places, EXAMPLES / f"{stem}.py", PLAIT_PYTHON=sys.executable)
-    assert code == 0, err
-    assert out == alone(stem, places)
+    data = [EXAMPLES.parent / "data" / "digits.bin"] if stem == "16_data_parallel" else []
+    for words in ([EXAMPLES / f"{stem}.py"], [BUILD / "tests" / f"example_{stem}", *data]):
+        code, out, err = run(launcher, places, *words, PLAIT_PYTHON=sys.executable)
+        assert code == 0, err
+        assert out == alone(stem, places)
 
 
 def test_digits_in_places_are_as_good_as_undivided():
@@ -46,12 +49,13 @@ def test_places_compute_what_the_undivided_programs_do():
     assert alone("18_sharded_sequences", 4).count("equal to rounding: True") == 3
 
 
-def test_a_sweep_on_two_workers():
-    words = [sys.executable, EXAMPLES / "20_sweep.py"]
+@pytest.mark.parametrize("name, module", [("Dask", "distributed"), ("Ray", "ray")])
+def test_a_sweep_on_two_workers(name, module):
+    words = [sys.executable, EXAMPLES / "20_sweep.py", name.lower()]
     result = subprocess.run(words, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    if importlib.util.find_spec("distributed") is None:
-        assert result.stdout.startswith("skipped: Dask is not installed")
-        pytest.skip("Dask is not installed: pip install dask distributed")
-    assert "12 trials on 2 workers" in result.stdout
+    if importlib.util.find_spec(module) is None:
+        assert result.stdout.startswith(f"skipped: {name} is not installed: pip install ")
+        pytest.skip(f"{name} is not installed")
+    assert f"12 trials on 2 workers of {name}" in result.stdout
     assert "the same bits as in this process: True" in result.stdout
