@@ -8,6 +8,7 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
@@ -48,6 +49,43 @@ Literal element_of(const Params& params, std::int64_t place) {
   });
 }
 
+// More are memory that is made once, or a kernel's.
+constexpr std::int64_t most_chosen = 64;
+
+// Few elements are numbers of the loop program; of some more, each index chooses one by halves.
+loops::Tensors emit_constant(loops::Writer& w, const Equation& equation,
+                             std::span<const loops::Tensor>) {
+  using namespace loops;  // NOLINT
+  const Params& params = equation.params;
+  const Aval aval{params.get<Shape>("shape"), params.get<DType>("dtype")};
+  const std::int64_t size = num_elements(aval.shape.to_sizes());
+  if (size > (w.has_kernels() ? few : most_chosen)) w.refuse("`constant` of many elements");
+  Values elements;
+  for (std::int64_t i = 0; i < size; ++i) elements.push_back(w.literal(element_of(params, i)));
+  if (size <= few) return {{aval, std::move(elements)}};
+  const Sizes64 strides = dense_strides(aval.shape.to_sizes());
+  const auto element = [&w, elements, strides,
+                        source = equation.source](std::span<const Index> indices) {
+    Index place;
+    for (std::size_t axis = 0; axis < indices.size(); ++axis) {
+      place.offset += indices[axis].offset * strides[axis];
+      for (const Place::Term& term : indices[axis].terms)
+        place.terms.push_back({term.index, term.stride * strides[axis]});
+    }
+    const Value number = w.number(place);
+    const auto chosen = [&](const auto& self, std::size_t first, std::size_t last) -> Value {
+      if (last - first == 1) return elements[first];
+      const std::size_t middle = (first + last) / 2;
+      const Value is_before = w.compute(cmp_p, {{"direction", std::string("lt")}},
+                                        {number, w.integer(std::int64_t(middle))}, source);
+      return w.compute(select_p, {},
+                       {is_before, self(self, first, middle), self(self, middle, last)}, source);
+    };
+    return chosen(chosen, 0, elements.size());
+  };
+  return {w.computed(aval, {element, {}, double(size)})};
+}
+
 const auto constant_def =
     define(constant_p, "Few known elements.")
         .rule<Abstract>([](std::span<const Aval>, const Params& params) {
@@ -79,11 +117,12 @@ const auto constant_def =
           if (elements.empty()) return Arrays{lax::full(shape, 0, dtype)};
           return Arrays{lax::reshape(lax::concatenate(elements, 0), shape)};
         })
+        .rule<Emit>(emit_constant)
         .rule<Cost>(cost::moves())
         .rule<Autocast>(Autocast::full)
         .rule<PictureGroup>(PictureGroup::other)
         .rule<Speculate>({})
-        .rule<Motion>(Motion::layout)
+        .rule<Motion>(Motion::moves)
         .rule<Jvp>(zero_derivative())
         .rule<Batch>(
             [](Dim, std::span<const Batched>, const Params& params) -> std::vector<Batched> {
