@@ -7,6 +7,7 @@
 #include <plait/rules/autocast.h>
 #include <plait/rules/interpret.h>
 #include <plait/rules/motion.h>
+#include <plait/rules/on_host.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 
@@ -115,6 +116,7 @@ static const auto communicate_def =
           return std::vector<Aval>{aval};
         })
         .rule<Eval>(run)
+        .rule<OnHost>("ranks give each other memory of the host")
         .rule<Cost>(cost::moves())
         .rule<Autocast>(Autocast::full)
         .rule<PictureGroup>(PictureGroup::reduction)
