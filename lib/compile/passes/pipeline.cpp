@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "compile/passes/draw_blocks.h"
 #include "compile/passes/loop_invariant_code_motion.h"
 #include "compile/passes/loop_sums.h"
 #include "compile/passes/merge_masked.h"
@@ -44,6 +45,7 @@ constexpr struct {
   const char* name;
   Jaxpr (*run)(const Jaxpr& program);  // empty: nothing changes
 } whole_program[] = {
+    {"draws of blocks", draw_blocks},
     {"outer products as multiplications", multiply_outer_products},
     {"rematerialisation", rematerialize},
 };
