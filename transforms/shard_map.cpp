@@ -56,6 +56,15 @@ std::int64_t Mesh::size() const {
   return product;
 }
 
+Mesh Mesh::only(const std::vector<std::string>& axis_names) const {
+  (void)spec({axis_names}, "mesh");  // all of them are axes
+  Mesh some = *this;
+  std::erase_if(some.axes_, [&](const MeshAxis& axis) {
+    return std::ranges::find(axis_names, axis.name) == axis_names.end();
+  });
+  return some;
+}
+
 MeshSpec Mesh::spec(const std::vector<std::vector<std::string>>& names,
                     const std::string& what) const {
   MeshSpec spec;
@@ -85,9 +94,9 @@ namespace {
 // The names of the mesh's axes, for code inside.
 class InsideMesh {
  public:
-  explicit InsideMesh(const Mesh& mesh) {
+  InsideMesh(const Mesh& mesh, CheckVma check_vma) {
     for (const MeshAxis& axis : mesh.axes()) {
-      named_.push_back({axis.name, Dim(axis.size), axis});
+      named_.push_back({axis.name, Dim(axis.size), axis, check_vma == CheckVma::yes});
       scopes_.emplace_back(named_.back());
     }
   }
@@ -126,6 +135,15 @@ void check_input(const Aval& aval, const MeshSpec& spec, std::size_t index) {
   }
 }
 
+// Without types to go by, what the spec does not name is the same along it: the first place's.
+Array trusted(const Array& output, const Mesh& mesh, const MeshSpec& spec) {
+  Array result = output;
+  for (const MeshAxis& axis : mesh.axes())
+    if (!spec.axes().includes(MeshAxes(axis)) && result.aval().varying.includes(MeshAxes(axis)))
+      result = places::invariant(result, axis);
+  return result;
+}
+
 Array whole(const Array& output, const MeshSpec& spec, const std::string& who) {
   if (spec.parts.size() > output.shape().size())
     throw ShapeError("shard_map: " + who + " is " + output.aval().to_string() +
@@ -149,22 +167,28 @@ Array whole(const Array& output, const MeshSpec& spec, const std::string& who) {
 
 Arrays flat::shard_map(const Function& function, const Mesh& mesh,
                        std::span<const MeshSpec> in_specs, const OutSpecs& out_specs,
-                       std::span<const Array> inputs, std::string_view name) {
+                       std::span<const Array> inputs, std::string_view name, CheckVma check_vma) {
   for (std::size_t i = 0; i < inputs.size(); ++i) check_input(inputs[i].aval(), in_specs[i], i);
   const ArgumentNames none({});  // what runs below has its own arguments
+  MeshAxes all_axes;
+  for (const MeshAxis& axis : mesh.axes()) all_axes |= MeshAxes(axis);
+  const bool is_checked = check_vma == CheckVma::yes;
   const Traced traced = make_jaxpr(
       [&](std::span<const Array> whole_inputs) {
         Arrays outputs;
         {
-          const InsideMesh inside(mesh);
+          const InsideMesh inside(mesh, check_vma);
           Arrays blocks;
           for (std::size_t i = 0; i < whole_inputs.size(); ++i)
             blocks.push_back(places::shard(whole_inputs[i], in_specs[i]));
+          if (!is_checked)
+            for (Array& block : blocks) block = varying_along(block, all_axes);
           outputs = function(blocks);
         }
         const std::vector<MeshSpec> specs = out_specs.specs(outputs.size());
         for (std::size_t i = 0; i < outputs.size(); ++i)
-          outputs[i] = whole(outputs[i], specs[i], out_specs.name(i));
+          outputs[i] = whole(is_checked ? outputs[i] : trusted(outputs[i], mesh, specs[i]),
+                             specs[i], out_specs.name(i));
         return outputs;
       },
       avals_of(inputs), "shard_map");

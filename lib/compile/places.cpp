@@ -120,6 +120,7 @@ struct Lowering {
     if (primitive == mesh_all_to_all_p)
       return {all_to_all(inputs[0], axis_of(params), int(params.integer("split")),
                          int(params.integer("concat")))};
+    if (primitive == mesh_invariant_p) return {invariant(inputs[0], axis_of(params))};
     if (primitive == mesh_ppermute_p) return {ppermute(inputs[0], axis_of(params), params)};
     bool communicates = false;
     for_each_body(params, [&](const Jaxpr& body) { communicates |= !communicated(body).empty(); });
@@ -282,6 +283,15 @@ struct Lowering {
         return communicate::send(value.at[0], axis, sources[mine], targets[mine]);
       return sources[mine] < 0 ? lax::zeros_like(place(value, value.varying, i).aval())
                                : place(value, value.varying, i, {&axis, sources[mine]});
+    });
+  }
+
+  Value invariant(const Value& given, const MeshAxis& axis) const {
+    const Value value = spread(given, given.varying | MeshAxes(axis));
+    return made(value.varying.without(MeshAxes(axis)), [&](std::size_t i) {
+      if (of == Of::one_place)
+        return lax::index_in_dim(communicate::all_gather(value.at[0], axis), 0, 0, false);
+      return place(value, value.varying.without(MeshAxes(axis)), i, {&axis, 0});
     });
   }
 

@@ -384,9 +384,15 @@ f(jnp.arange(4.0))""",
 plait.load_checkpoint("step.ckpt", {"w": jnp.zeros(2), "step": 0})""",
     "plait.load_checkpoint": """plait.save_checkpoint("step.ckpt", {"w": jnp.ones(2), "step": 7}).wait()
 plait.load_checkpoint("step.ckpt", {"w": jnp.zeros(2), "step": 0})["step"]""",
+    "plait.set_mesh": """with plait.set_mesh(plait.mesh((2,), ("data",))):
+    total = plait.shard_map(
+        lambda x: lax.psum(x, "data"), in_specs=plait.P("data"), out_specs=plait.P()
+    )(jnp.arange(4.0))
+total""",
     "plait.nn.initializers.delta_orthogonal": "nn.initializers.delta_orthogonal()(random.key(0), (3, 1, 2)).shape",
     "plait.numpy.issubdtype": "jnp.issubdtype(jnp.float32, jnp.floating)",
     "plait.random.key_data": "random.key_data(random.key(7))",
     "plait.random.wrap_key_data": "random.wrap_key_data(jnp.array([0, 7], dtype=jnp.uint32))",
     "plait.lax.pvary": "plait.vmap(lambda x: lax.pvary(x, 'i'), axis_name='i')(jnp.arange(2.0))",
 }
+    "plait.lax.pcast": "plait.vmap(lambda x: lax.pcast(x, 'i', to='varying'), axis_name='i')(jnp.arange(2.0))",

@@ -136,7 +136,16 @@ from plait._script import script, unscripted
 from plait._programs import Program, load, save
 from plait._sizes import Ragged, instantiate, mask, ragged
 from plait._tape import no_grad, variable
-from plait._mesh import Mesh, P, PartitionSpec, mesh, process_count, process_index, shard_map
+from plait._mesh import (
+    Mesh,
+    P,
+    PartitionSpec,
+    mesh,
+    process_count,
+    process_index,
+    set_mesh,
+    shard_map,
+)
 from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 
 __version__ = _plait.__version__

@@ -132,6 +132,132 @@ def test_movements(wrap):
     close(wrap(halo)(X)[:, :6], X)
 
 
+BOTH = ("x", "y")
+
+
+@WRAPS
+def test_several_axes_at_once(wrap):
+    """Places along ("y", "x") are numbered with x the fastest, those along ("x", "y") with y."""
+    many = RANDOM.normal(size=(8, 8, 3))
+
+    def places(names):  # what place i along names has, of blocks along ("x", "y")
+        return many if names == BOTH else many.reshape(4, 2, 8, 3).swapaxes(0, 1).reshape(8, 8, 3)
+
+    def whole(of_places, names):  # back
+        if names == BOTH:
+            return of_places
+        shape = of_places.shape[1:]
+        return of_places.reshape(2, 4, *shape).swapaxes(0, 1).reshape(8, *shape)
+
+    perms = [(i, (3 * i + 2) % 8) for i in range(8)], [(0, 5), (5, 0), (7, 1)]
+    for names in (BOTH, BOTH[::-1]):
+        rows = places(names)
+
+        def f(v, names=names):
+            row = v[0]
+            return [
+                *(lax.ppermute(row, names, perm)[None] for perm in perms),
+                lax.pshuffle(row, names, [2, 0, 1, 7, 6, 5, 4, 3])[None],
+                lax.all_to_all(row, names, 0, 0)[None],
+                lax.all_to_all(row, names, 0, 1)[None],
+                lax.all_to_all(row, names, 0, 1, tiled=True)[None],
+                lax.pswapaxes(row, names, 0)[None],
+                lax.psum_scatter(row, names)[None],
+                lax.psum_scatter(row, names, tiled=True)[None],
+                lax.all_gather(row, names, axis=1)[None],
+                lax.all_gather(row, names, to="invarying")[None] + 0 * row[0, 0],
+                (lax.axis_index(names) + lax.axis_size(names) * 10)[None],
+            ]
+
+        found = wrap(over(f, P(BOTH), P(BOTH)))(many)
+        want = []
+        for perm in perms:
+            moved = np.zeros_like(rows)
+            for source, destination in perm:
+                moved[destination] = rows[source]
+            want.append(moved)
+        exchanged = rows.swapaxes(0, 1)  # place, source, 3
+        want += [
+            rows[[2, 0, 1, 7, 6, 5, 4, 3]],
+            exchanged,
+            exchanged.swapaxes(1, 2),
+            exchanged.reshape(8, 1, 24),
+            exchanged,
+            rows.sum(0),
+            rows.sum(0)[:, None],
+            np.stack([rows.swapaxes(0, 1)] * 8),
+            np.stack([rows] * 8),
+            np.arange(8) + 80,
+        ]
+        for number, (one, other) in enumerate(zip(found, want, strict=True)):
+            np.testing.assert_allclose(
+                one, whole(other, names), rtol=1e-12, atol=1e-12, err_msg=str((names, number))
+            )
+
+
+@WRAPS
+def test_gradients_without_types(wrap):
+    """As JAX 0.10.2 has them: psum transposes to psum, and a result's cotangent is divided among the places."""
+    x = np.arange(1.0, 9.0)
+
+    def without(f, in_specs, out_specs):
+        return shard_map(f, MESH, in_specs, out_specs, check_vma=False)
+
+    first = without(lambda v: v, P("x"), P())
+    close(wrap(first)(x), x[:2])
+    # The cotangent of an element that all have: a part for each of the 8 places, summed over "y".
+    close(wrap(grad(lambda x: first(x).sum()))(x), np.full(8, 0.25))
+    total = without(lambda w, v: lax.psum((w * v).sum(), ("x", "y")), (P(), P(("x", "y"))), P())
+    close(wrap(grad(total))(2.0, x), x.sum())
+    inside = without(
+        lambda w, v: grad(lambda w: lax.psum((w * v).sum(), "x"))(w)[None], (P(), P("x")), P("x")
+    )
+    close(wrap(inside)(2.0, x), 4 * x.reshape(4, 2).sum(1))
+    mean = without(lambda v: lax.pmean(v * v, "x"), P("x"), P())
+    close(wrap(grad(lambda x: mean(x).sum()))(x), x / 2)
+
+
+@WRAPS
+def test_some_axes_of_a_mesh(wrap):
+    f = shard_map(lambda x: lax.psum(x, "x"), MESH, P("x"), P(), axis_names={"x"})
+    close(wrap(f)(X), BLOCKS.sum(0))
+    inner = shard_map(lambda x: lax.psum(x, "y"), MESH, P(None, "y"), P(), axis_names={"y"})
+    both = shard_map(
+        lambda x: inner(x) + lax.axis_index("x"), MESH, P("x"), P("x"), axis_names={"x"}
+    )
+    close(wrap(both)(X), X[:, :3] + X[:, 3:] + np.repeat(np.arange(4), 2)[:, None])
+    with pytest.raises(ValueError, match="'y'"):
+        shard_map(lambda x: x, MESH, P("y"), P("y"), axis_names={"x"})(X)
+    with pytest.raises(ValueError, match="'z'"):
+        shard_map(lambda x: x, MESH, P("x"), P("x"), axis_names={"z"})(X)
+
+
+def test_the_mesh_of_the_context_and_decorators():
+    @shard_map(in_specs=(P("x"), None), out_specs=P())
+    def f(x, how):
+        return lax.psum(x * len(how), "x")
+
+    with plait.set_mesh(MESH):
+        close(f(X, "twice"), 5 * BLOCKS.sum(0))
+        close(grad(lambda x: f(x, "twice").sum())(X), np.full(X.shape, 5.0))
+        with plait.set_mesh(plait.mesh((2,), "x")):
+            close(f(X, ""), np.zeros((4, 6)))
+        close(f(X, "a"), BLOCKS.sum(0))
+    with pytest.raises(ValueError, match="set_mesh"):
+        f(X, "a")
+    with pytest.raises(ValueError, match="plait.mesh"):
+        plait.set_mesh("x")
+
+
+def test_pcast():
+    f = over(lambda x: lax.pcast(x, "x", to="varying"), P(), P("x"))
+    close(f(X), np.tile(X, (4, 1)))
+    with pytest.raises(ValueError, match="varies along 'x' already"):
+        over(lambda x: lax.pcast(x, "x", to="varying"), P("x"), P("x"))(X)
+    with pytest.raises(ValueError, match="unreduced"):
+        over(lambda x: lax.pcast(x, "x", to="unreduced"), P(), P("x"))(X)
+
+
 @pytest.mark.parametrize(
     "dtype",
     [
@@ -822,7 +948,7 @@ def test_errors():
     refused(ValueError, "in_specs", over(same, "x", P()), X)
     refused(ValueError, "in_specs", over(same, (P("x"), P("x")), P()), X)
     refused(ValueError, "out_specs", over(same, P("x"), (P("x"), P("x"))), X)
-    refused(ValueError, "there is no mesh", lambda: shard_map(same, in_specs=P(), out_specs=P()))
+    refused(ValueError, "there is no mesh", shard_map(same, in_specs=P(), out_specs=P()), X)
     refused(
         ValueError, "inside another shard_map", over(over(same, P("x"), P("x")), P("x"), P("x")), X
     )

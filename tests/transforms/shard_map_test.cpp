@@ -54,6 +54,55 @@ TEST_CASE("sums over places, and gradients of what all places share") {
   CHECK(numpy::allclose(got.b, wanted.b).item<bool>());
 }
 
+TEST_CASE("functions over several axes number places row by row") {
+  const Array x = numpy::reshape(numpy::arange(36.0), {6, 6});
+  const lax::AxisNames both{"data", "model"};
+  const auto turned = shard_map(
+      [&](const Array& row) {
+        lax::Permutation ring;
+        for (int i = 0; i < 6; ++i) ring.emplace_back(i, (i + 1) % 6);
+        return lax::ppermute(row, both, ring);
+      },
+      mesh, P(std::vector<std::string>{"data", "model"}),
+      P(std::vector<std::string>{"data", "model"}));
+  CHECK(numpy::array_equal(turned(x), numpy::roll(x, 1, 0)).item<bool>());
+  const auto exchanged =
+      shard_map([&](const Array& row) { return lax::all_to_all(row, both, 1, 0, true); }, mesh,
+                P(std::vector<std::string>{"data", "model"}),
+                P(std::nullopt, std::vector<std::string>{"data", "model"}));
+  CHECK(numpy::array_equal(exchanged(x), x).item<bool>());
+  const auto gathered =
+      shard_map([&](const Array& row) { return lax::all_gather_invariant(row, both, 0, true); },
+                mesh, P(std::vector<std::string>{"data", "model"}), P());
+  CHECK(numpy::array_equal(gathered(x), x).item<bool>());
+}
+
+TEST_CASE("without types a result is the first place's, and everything varies inside") {
+  const Array x = numpy::arange(6.0);
+  const auto first =
+      shard_map([](const Array& block) { return block; }, mesh, P("data"), P(), CheckVma::no);
+  CHECK(numpy::array_equal(first(x), numpy::arange(3.0)).item<bool>());
+  const auto loss = [](const Array& w, const Array& block) {
+    return lax::psum(numpy::sum(w * block), "data");
+  };
+  const auto inside = shard_map(
+      [&](const Array& w, const Array& block) {
+        return grad([&](const Array& w) { return loss(w, block); })(w);
+      },
+      mesh, {P(), P("data")}, P("data"), CheckVma::no);
+  // Each place has the gradient of its own part, as often as there are places.
+  const Array wanted = numpy::arange(6.0) * 2;
+  CHECK(numpy::array_equal(inside(numpy::ones({3}), x), wanted).item<bool>());
+}
+
+TEST_CASE("axes that are left out have the same in all places") {
+  const Array x = numpy::arange(6.0);
+  const auto total = shard_map([](const Array& block) { return lax::psum(block, "data"); },
+                               mesh.only({"data"}), P("data"), P());
+  CHECK(numpy::array_equal(total(x), numpy::array({3.0, 5.0, 7.0})).item<bool>());
+  CHECK_THROWS_AS(mesh.only({"other"}), ValueError);
+}
+
 TEST_CASE("shard_map says what does not fit") {
   const Array x = numpy::ones({4, 6});
   const auto same = [](const Array& block) { return Array(block); };

@@ -10,6 +10,9 @@
 //   mesh_reduce      the sum, max or min (`kind`) over the places along `axis`, which varies no
 //   more mesh_all_gather, mesh_all_to_all, mesh_ppermute, mesh_axis_index
 //                    as all_gather and its like, along an axis of a mesh
+//   mesh_invariant   the value of the first place along `axis`, for all: of values that are said to
+//                    be the same in all places, and whose types do not say so. Its transpose gives
+//                    each its part
 //   shard            the block of an array that belongs to a place; `spec` says along which axes of
 //                    the mesh each axis is divided. Its transpose is
 //   unshard          the array whose blocks these are
@@ -21,7 +24,7 @@
 namespace plait {
 
 extern const Primitive pvary_p, mesh_reduce_p, mesh_all_gather_p, mesh_all_to_all_p,
-    mesh_ppermute_p, mesh_axis_index_p, shard_p, unshard_p;
+    mesh_ppermute_p, mesh_axis_index_p, mesh_invariant_p, shard_p, unshard_p;
 
 // The axes along which the places of a program give each other something, or differ, at any depth.
 MeshAxes communicated(const Jaxpr& program);
@@ -57,6 +60,7 @@ Array all_gather(Operand x, const MeshAxis& axis, int at);  // along a new axis
 Array all_to_all(Operand x, const MeshAxis& axis, int split, int concat);
 Array ppermute(Operand x, const MeshAxis& axis, const Shape& from, const Shape& to);
 Array axis_index(const MeshAxis& axis);
+Array invariant(Operand x, const MeshAxis& axis);
 // ShapeError where the parts do not divide an axis.
 Array shard(Operand x, const MeshSpec& spec);
 Array unshard(Operand x, const MeshSpec& spec);

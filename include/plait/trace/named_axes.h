@@ -18,6 +18,8 @@ struct NamedAxis {
   std::string name;
   Dim size;
   std::optional<MeshAxis> of_mesh = {};  // where it is an axis of a mesh
+  // Whether types say there what varies; otherwise all that code inside makes of what varies does.
+  bool is_checked = true;
   bool operator==(const NamedAxis&) const = default;
 };
 

@@ -20,6 +20,8 @@ class Mesh {
   Mesh(std::vector<std::int64_t> shape, std::vector<std::string> axis_names);
   const std::vector<MeshAxis>& axes() const { return axes_; }
   std::int64_t size() const;  // the number of places
+  // The mesh of these axes: along the others values are the same. ValueError for what is no axis.
+  Mesh only(const std::vector<std::string>& axis_names) const;
   // Of names for each axis of an array, of which those of no name are whole. ValueError for what is
   // no axis, or is there twice.
   MeshSpec spec(const std::vector<std::vector<std::string>>& names, const std::string& what) const;
@@ -57,6 +59,12 @@ using P = PartitionSpec;
 // One spec for a whole tree, or a list for its parts.
 using PartitionTree = PrefixTree<PartitionSpec>;
 
+// Whether types say along which axes values vary inside shard_map: results are checked by them, and
+// gradients of what is the same in all places are summed over these. Without, everything counts as
+// varying, psum transposes to psum, and a result is the first place's where its spec does not name
+// an axis.
+enum class CheckVma { yes, no };
+
 namespace flat {
 
 // What function gives for the blocks of inputs, each whole again. in_specs: by input; out_specs
@@ -68,14 +76,16 @@ struct OutSpecs {
   std::function<std::string(std::size_t output)> name;
 };
 Arrays shard_map(const Function& function, const Mesh& mesh, std::span<const MeshSpec> in_specs,
-                 const OutSpecs& out_specs, std::span<const Array> inputs, std::string_view name);
+                 const OutSpecs& out_specs, std::span<const Array> inputs, std::string_view name,
+                 CheckVma check_vma = CheckVma::yes);
 
 }  // namespace flat
 
 // f, a function of one place of the mesh, as a function of whole arrays. in_specs: one spec, or a
 // list with one for each argument.
 template <class F>
-auto shard_map(F f, Mesh mesh, PartitionTree in_specs, PartitionTree out_specs) {
+auto shard_map(F f, Mesh mesh, PartitionTree in_specs, PartitionTree out_specs,
+               CheckVma check_vma = CheckVma::yes) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
@@ -97,8 +107,9 @@ auto shard_map(F f, Mesh mesh, PartitionTree in_specs, PartitionTree out_specs) 
           const flat::OutSpecs outputs{
               [&](std::size_t) { return spread(out_specs, "shard_map: out_specs", *flat.result); },
               [&](std::size_t output) { return "output " + std::to_string(output); }};
-          return unflatten<Result>(*flat.result, flat::shard_map(flat.function, mesh, inputs,
-                                                                 outputs, flat.inputs, "f"));
+          return unflatten<Result>(
+              *flat.result,
+              flat::shard_map(flat.function, mesh, inputs, outputs, flat.inputs, "f", check_vma));
         });
   }
 }

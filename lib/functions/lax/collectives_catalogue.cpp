@@ -8,20 +8,20 @@ namespace plait {
 namespace {
 
 // A name, or several.
-struct AxisNames {
-  std::vector<std::string> names;
+struct AxisNames : lax::AxisNames {
+  using lax::AxisNames::AxisNames;
   static constexpr const char* argument_type = "str, or sequence of str";
   static std::optional<AxisNames> from_argument(const Argument& argument) {
-    if (const auto* name = std::get_if<std::string>(&argument.value)) return AxisNames{{*name}};
+    if (const auto* name = std::get_if<std::string>(&argument.value)) return AxisNames(*name);
     const auto* list = std::get_if<Argument::List>(&argument.value);
     if (!list) return std::nullopt;
-    AxisNames all;
+    std::vector<std::string> all;
     for (const Argument& part : *list) {
       const auto* name = std::get_if<std::string>(&part.value);
       if (!name) return std::nullopt;
-      all.names.push_back(*name);
+      all.push_back(*name);
     }
-    return all;
+    return AxisNames(std::move(all));
   }
 };
 
@@ -54,15 +54,11 @@ Tree<Array> over_leaves(Tree<Array> tree, const Leaf& f) {
   return tree;
 }
 
-template <Array (*reduce)(Operand, const std::string&)>
+template <Array (*reduce)(Operand, const lax::AxisNames&)>
 Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames& axis_name,
                     const Argument& groups) {
   refuse_groups(function, groups);
-  return over_leaves(x, [&](const Array& leaf) {
-    Array result = leaf;
-    for (const std::string& name : axis_name.names) result = reduce(result, name);
-    return result;
-  });
+  return over_leaves(x, [&](const Array& leaf) { return reduce(leaf, axis_name); });
 }
 
 [[maybe_unused]] const FunctionInfo* const collective_functions[] = {
@@ -93,20 +89,20 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
           return reduced<&lax::pmin>("pmin", x, axis_name, axis_index_groups);
         }),
     function(
-        "lax", "all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False)",
+        "lax",
+        "all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to='varying')",
         "The x of all examples of a named axis, along a new axis; tiled: joined along one that x "
-        "has. x is a tree of arrays.",
+        "has. to='invarying': as a value that is the same in all places of a mesh. x is a tree of "
+        "arrays.",
         +[](const Tree<Array>& x, const AxisNames& axis_name, const Argument& axis_index_groups,
-            int axis, bool tiled) {
+            int axis, bool tiled, const std::string& to) {
           refuse_groups("all_gather", axis_index_groups);
-          // The last axis counts fastest.
-          return over_leaves(x, [&](const Array& leaf) {
-            Array all = leaf;
-            bool joins = tiled;
-            for (std::size_t i = axis_name.names.size(); i-- > 0; joins = true)
-              all = lax::all_gather(all, axis_name.names[i], axis, joins);
-            return all;
-          });
+          if (to != "varying" && to != "invarying")
+            throw ValueError("all_gather: to='" + to + "' is no kind of values here",
+                             "give to='varying' or to='invarying'");
+          const auto gather = to == "varying" ? lax::all_gather : lax::all_gather_invariant;
+          return over_leaves(
+              x, [&](const Array& leaf) { return gather(leaf, axis_name, axis, tiled); });
         }),
     function(
         "lax",
@@ -118,11 +114,7 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
             const Argument& axis_index_groups, bool tiled) {
           refuse_groups("psum_scatter", axis_index_groups);
           return over_leaves(x, [&](const Array& leaf) {
-            Array part = leaf;
-            for (std::size_t i = 0; i < axis_name.names.size(); ++i)
-              part = lax::psum_scatter(part, axis_name.names[i], scatter_dimension,
-                                       tiled || i + 1 < axis_name.names.size());
-            return part;
+            return lax::psum_scatter(leaf, axis_name, scatter_dimension, tiled);
           });
         }),
     function(
@@ -131,7 +123,7 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
         "Slice j along split_axis goes to example j of a named axis, which gets one of each along "
         "concat_axis. split_axis goes, and concat_axis is new; tiled: x has both. x is a tree of "
         "arrays.",
-        +[](const Tree<Array>& x, const std::string& axis_name, int split_axis, int concat_axis,
+        +[](const Tree<Array>& x, const AxisNames& axis_name, int split_axis, int concat_axis,
             const Argument& axis_index_groups, bool tiled) {
           refuse_groups("all_to_all", axis_index_groups);
           return over_leaves(x, [&](const Array& leaf) {
@@ -142,21 +134,21 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
         "lax", "ppermute(x, axis_name, perm)",
         "The x of the example that perm, pairs of source and destination, sends to this one; zeros "
         "where there is none. x is a tree of arrays.",
-        +[](const Tree<Array>& x, const std::string& axis_name, const Pairs& perm) {
+        +[](const Tree<Array>& x, const AxisNames& axis_name, const Pairs& perm) {
           return over_leaves(
               x, [&](const Array& leaf) { return lax::ppermute(leaf, axis_name, perm.pairs); });
         }),
     function(
         "lax", "pshuffle(x, axis_name, perm)",
         "The x of example perm[i], for example i of a named axis. x is a tree of arrays.",
-        +[](const Tree<Array>& x, const std::string& axis_name, const std::vector<int>& perm) {
+        +[](const Tree<Array>& x, const AxisNames& axis_name, const std::vector<int>& perm) {
           return over_leaves(
               x, [&](const Array& leaf) { return lax::pshuffle(leaf, axis_name, perm); });
         }),
     function(
         "lax", "pswapaxes(x, axis_name, axis, *, axis_index_groups=None)",
         "x with an axis exchanged for a named one of the same size. x is a tree of arrays.",
-        +[](const Tree<Array>& x, const std::string& axis_name, int axis,
+        +[](const Tree<Array>& x, const AxisNames& axis_name, int axis,
             const Argument& axis_index_groups) {
           refuse_groups("pswapaxes", axis_index_groups);
           return over_leaves(
@@ -167,16 +159,7 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
         "The number of the example along a named axis, an int32; of several axes, the last of "
         "which "
         "counts fastest.",
-        +[](const AxisNames& axis_name) {
-          Array index = lax::full({}, 0, DType::int32);
-          bool is_first = true;
-          for (const std::string& name : axis_name.names) {
-            const Array here = lax::axis_index(name);
-            const Array size = lax::convert_element_type(Array(lax::axis_size(name)), DType::int32);
-            index = std::exchange(is_first, false) ? here : lax::add(lax::mul(index, size), here);
-          }
-          return index;
-        }),
+        +[](const AxisNames& axis_name) { return lax::axis_index(axis_name); }),
     function(
         "lax", "pvary(x, axis_name)",
         "x, as one that differs along axes of the mesh of shard_map: gradients by it are not "
@@ -186,12 +169,15 @@ Tree<Array> reduced(const char* function, const Tree<Array>& x, const AxisNames&
           return reduced<&lax::pvary>("pvary", x, axis_name, Argument());
         }),
     function(
-        "lax", "axis_size(axis_name)", "The number of examples along a named axis, or several.",
-        +[](const AxisNames& axis_name) {
-          Dim size = 1;
-          for (const std::string& name : axis_name.names) size = size * lax::axis_size(name);
-          return Argument(size);
+        "lax", "pcast(x, axis_name, *, to)",
+        "x, which is the same along axes of the mesh of shard_map, as one that differs: "
+        "to='varying' is the only kind. Along axes of vmap, x. x is a tree of arrays.",
+        +[](const Tree<Array>& x, const AxisNames& axis_name, const std::string& to) {
+          return over_leaves(x, [&](const Array& leaf) { return lax::pcast(leaf, axis_name, to); });
         }),
+    function(
+        "lax", "axis_size(axis_name)", "The number of examples along a named axis, or several.",
+        +[](const AxisNames& axis_name) { return Argument(lax::axis_size(axis_name)); }),
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <plait/trace/varying.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "primitives/collective/pass_batch.h"
@@ -298,21 +299,72 @@ static const auto axis_index_def =
 
 namespace {
 
-Array reduced(const char* function, const Primitive& by, const Array& x, const std::string& axis) {
-  if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
-    return places::reduce(x, by == psum_p ? "sum" : by == pmax_p ? "max" : "min", *mesh);
-  return bind(by, {x}, {{"axis", axis}});
+// What a function makes of x along axes, one after the other.
+template <class Along>
+Array along_each(const Array& x, const lax::AxisNames& axes, Along along) {
+  Array result = x;
+  for (const std::string& axis : axes.names) result = along(result, axis);
+  return result;
+}
+
+Array reduced(const char* function, const Primitive& by, const Array& x,
+              const lax::AxisNames& axes) {
+  return along_each(x, axes, [&](const Array& each, const std::string& axis) {
+    const NamedAxis& named = named_axis(function, axis);
+    if (!named.of_mesh) return Array(bind(by, {each}, {{"axis", axis}}));
+    const Array result = places::reduce(each,
+                                        by == psum_p   ? "sum"
+                                        : by == pmax_p ? "max"
+                                                       : "min",
+                                        *named.of_mesh);
+    return named.is_checked ? result : varying_along(result, MeshAxes(*named.of_mesh));
+  });
 }
 Array gathered_over(const char* function, const Array& x, const std::string& axis, int at) {
   if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
     return places::all_gather(x, *mesh, at);
   return gathered(x, axis, size_of_axis(function, axis), at);
 }
-Array exchanged_over(const char* function, const Array& x, const std::string& axis, int split,
-                     int concat) {
+Array exchanged_along(const char* function, const Array& x, const std::string& axis, int split,
+                      int concat) {
   if (const std::optional<MeshAxis>& mesh = of_mesh(function, axis))
     return places::all_to_all(x, *mesh, split, concat);
   return exchanged(x, axis, size_of_axis(function, axis), split, concat);
+}
+
+Dim size_of_axes(const char* function, const lax::AxisNames& axes) {
+  Dim size = 1;
+  for (const std::string& axis : axes.names) size = size * size_of_axis(function, axis);
+  return size;
+}
+std::string text_of(const lax::AxisNames& axes) {
+  std::string text;
+  for (const std::string& axis : axes.names) text += (text.empty() ? "'" : ", '") + axis + "'";
+  return text;
+}
+
+// Slice j along split goes to example j, which gets one of each along a new axis concat.
+Array exchanged_over(const char* function, const Array& x, const lax::AxisNames& axes, int split,
+                     int concat) {
+  const int count = int(axes.names.size());
+  if (count == 1) return exchanged_along(function, x, axes.names[0], split, concat);
+  // The split axis as one for each of the axes. One after the other goes, and has its new one in
+  // front.
+  Shape shape = x.shape();
+  shape.erase(split);
+  for (int k = count; k-- > 0;)
+    shape.insert(split, size_of_axis(function, axes.names[std::size_t(k)]));
+  Array parts = lax::reshape(x, shape);
+  for (int k = 0; k < count; ++k)
+    parts = exchanged_along(function, parts, axes.names[std::size_t(k)], k + split, k);
+  shape = parts.shape();
+  for (int k = 0; k < count; ++k) shape.erase(0);
+  shape.insert(0, size_of_axes(function, axes));
+  const Array rows = lax::reshape(parts, shape);
+  std::vector<int> order(std::size_t(rows.ndim() - 1));
+  std::iota(order.begin(), order.end(), 1);
+  order.insert(order.begin() + concat, 0);
+  return permuted(rows, std::move(order));
 }
 
 // The axis with n slices for each of the examples as two: examples first.
@@ -337,10 +389,64 @@ Array joined(const Array& x, int axis) {
   return lax::reshape(x, shape);
 }
 
+// The x of all examples, joined along an axis; of the last axis of examples without `tiled` along a
+// new one. The last counts fastest.
+template <class Gather>
+Array gathered_from(const char* function, const Array& x, const lax::AxisNames& axes, int axis,
+                    bool tiled, Gather gather) {
+  const int at = normalize_axis(axis, tiled ? x.ndim() : x.ndim() + 1, function);
+  Array all = x;
+  bool joins = tiled;
+  for (std::size_t i = axes.names.size(); i-- > 0; joins = true) {
+    all = gather(all, axes.names[i], at);
+    if (joins) all = joined(all, at);
+  }
+  return all;
+}
+
+Array permuted_along(const Array& x, const std::string& axis, Dim size, const Shape& from,
+                     const Shape& to) {
+  if (const std::optional<MeshAxis>& mesh = of_mesh("ppermute", axis))
+    return places::ppermute(x, *mesh, from, to);
+  return bind(ppermute_p, {x}, {{"axis", axis}, {"size", size}, {"from", from}, {"to", to}});
+}
+
+// Along several axes: what goes equally far along each of them goes along one after the other.
+Array permuted_over(const Array& x, const lax::AxisNames& axes, const lax::Permutation& perm) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string& axis : axes.names)
+    sizes.push_back(size_of_axis("ppermute", axis).constant());
+  const auto distances = [&](std::int64_t from, std::int64_t to) {
+    std::vector<std::int64_t> all(sizes.size());
+    for (std::size_t k = sizes.size(); k-- > 0; from /= sizes[k], to /= sizes[k])
+      all[k] = (to % sizes[k] - from % sizes[k] + sizes[k]) % sizes[k];
+    return all;
+  };
+  std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> destinations;
+  for (const auto& [from, to] : perm) destinations[distances(from, to)].push_back(to);
+  const Array here = lax::axis_index(axes);
+  Array result = lax::zeros_like(x.aval());
+  for (const auto& [distance, places] : destinations) {
+    Array moved = x;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      if (distance[k] == 0) continue;
+      Shape from, to;
+      for (std::int64_t i = 0; i < sizes[k]; ++i)
+        from.push_back(i), to.push_back((i + distance[k]) % sizes[k]);
+      moved = permuted_along(moved, axes.names[k], sizes[k], from, to);
+    }
+    Array is_one = Array::literal(0.0, DType::bool_);
+    for (const std::int64_t place : places)
+      is_one = lax::bitwise_or(is_one, lax::eq(here, Array::literal(double(place), DType::int32)));
+    result = lax::select(broadcast_to(is_one, x.shape()), moved, result);
+  }
+  return result;
+}
+
 }  // namespace
 
-Array lax::psum(Operand x, const std::string& axis_name) {
-  const Dim size = size_of_axis("psum", axis_name);
+Array lax::psum(Operand x, const AxisNames& axis_name) {
+  const Dim size = size_of_axes("psum", axis_name);
   // Of a number, the number times the examples, which programs ask for as the size of the axis.
   if (const auto literal = x.as_literal(); literal && size.is_constant() && !is_bool(x.dtype()))
     return lax::mul(x, as_weak_as(x, Array::literal(double(size.constant()), x.dtype())));
@@ -348,38 +454,57 @@ Array lax::psum(Operand x, const std::string& axis_name) {
                  is_bool(x.dtype()) ? lax::convert_element_type(x, default_int()) : Array(x),
                  axis_name);
 }
-Array lax::pmax(Operand x, const std::string& axis_name) {
+Array lax::pmax(Operand x, const AxisNames& axis_name) {
   return reduced("pmax", pmax_p, x, axis_name);
 }
-Array lax::pmin(Operand x, const std::string& axis_name) {
+Array lax::pmin(Operand x, const AxisNames& axis_name) {
   return reduced("pmin", pmin_p, x, axis_name);
 }
-Array lax::pmean(Operand x, const std::string& axis_name) {
-  const Dim size = size_of_axis("pmean", axis_name);
+Array lax::pmean(Operand x, const AxisNames& axis_name) {
+  const Dim size = size_of_axes("pmean", axis_name);
   const Array sum = psum(
       is_inexact(x.dtype()) ? Array(x) : lax::convert_element_type(x, default_float()), axis_name);
   return lax::div(sum, as_weak_as(sum, lax::convert_element_type(Array(size), sum.dtype())));
 }
 
-Array lax::all_gather(Operand x, const std::string& axis_name, int axis, bool tiled) {
-  const int at = normalize_axis(axis, tiled ? x.ndim() : x.ndim() + 1, "all_gather");
-  const Array all = gathered_over("all_gather", x, axis_name, at);
-  return tiled ? joined(all, at) : all;
+Array lax::all_gather(Operand x, const AxisNames& axis_name, int axis, bool tiled) {
+  return gathered_from("all_gather", x, axis_name, axis, tiled,
+                       [](const Array& each, const std::string& name, int at) {
+                         return gathered_over("all_gather", each, name, at);
+                       });
+}
+Array lax::all_gather_invariant(Operand x, const AxisNames& axis_name, int axis, bool tiled) {
+  return gathered_from("all_gather", x, axis_name, axis, tiled,
+                       [](const Array& each, const std::string& name, int at) {
+                         const NamedAxis& named = named_axis("all_gather", name);
+                         if (!named.of_mesh || !named.is_checked)
+                           return gathered_over("all_gather", each, name, at);
+                         MeshSpec spec{{std::size_t(at) + 1, std::vector<MeshAxis>()}};
+                         spec.parts.back() = {*named.of_mesh};
+                         Shape shape = each.shape();
+                         shape.insert(at, 1);
+                         return places::unshard(lax::reshape(each, shape), spec);
+                       });
 }
 
-Array lax::psum_scatter(Operand x, const std::string& axis_name, int scatter_dimension,
-                        bool tiled) {
-  const Dim size = size_of_axis("psum_scatter", axis_name);
+Array lax::psum_scatter(Operand x, const AxisNames& axis_name, int scatter_dimension, bool tiled) {
   const int axis = normalize_axis(scatter_dimension, x.ndim(), "psum_scatter");
-  const Array parts = tiled ? with_split_axis("psum_scatter", x, axis, size) : Array(x);
-  require_slices(parts.shape(), axis, size);
-  return lax::reduce_sum(exchanged_over("psum_scatter", parts, axis_name, axis, 0),
-                         std::vector<int>{0});
+  Array part = x;
+  for (std::size_t i = 0; i < axis_name.names.size(); ++i) {
+    const std::string& name = axis_name.names[i];
+    const Dim size = size_of_axis("psum_scatter", name);
+    const bool is_split = tiled || i + 1 < axis_name.names.size();
+    const Array parts = is_split ? with_split_axis("psum_scatter", part, axis, size) : part;
+    require_slices(parts.shape(), axis, size);
+    part =
+        lax::reduce_sum(exchanged_along("psum_scatter", parts, name, axis, 0), std::vector<int>{0});
+  }
+  return part;
 }
 
-Array lax::all_to_all(Operand x, const std::string& axis_name, int split_axis, int concat_axis,
+Array lax::all_to_all(Operand x, const AxisNames& axis_name, int split_axis, int concat_axis,
                       bool tiled) {
-  const Dim size = size_of_axis("all_to_all", axis_name);
+  const Dim size = size_of_axes("all_to_all", axis_name);
   const int split = normalize_axis(split_axis, x.ndim(), "all_to_all"),
             concat = normalize_axis(concat_axis, x.ndim(), "all_to_all");
   if (!tiled) {
@@ -391,11 +516,12 @@ Array lax::all_to_all(Operand x, const std::string& axis_name, int split_axis, i
   return joined(exchanged_over("all_to_all", parts, axis_name, split, concat), concat);
 }
 
-Array lax::ppermute(Operand x, const std::string& axis_name, const Permutation& perm) {
-  const Dim size = size_of_axis("ppermute", axis_name);
+Array lax::ppermute(Operand x, const AxisNames& axis_name, const Permutation& perm) {
+  const Dim size = size_of_axes("ppermute", axis_name);
   if (!size.is_constant())
-    throw ShapeError("ppermute: the axis '" + axis_name + "' has " + size.to_string() + " examples",
-                     "give the size of the axis as an integer");
+    throw ShapeError(
+        "ppermute: along " + text_of(axis_name) + " there are " + size.to_string() + " examples",
+        "give the size of the axis as an integer");
   Shape from, to;
   std::vector<int> sources, destinations;
   for (const auto& [source, destination] : perm) {
@@ -416,30 +542,48 @@ Array lax::ppermute(Operand x, const std::string& axis_name, const Permutation& 
                            std::string(places == &sources ? "sources" : "destinations"),
                        "send one array from each example, and one to each");
   }
-  if (const std::optional<MeshAxis>& mesh = of_mesh("ppermute", axis_name))
-    return places::ppermute(x, *mesh, from, to);
-  return bind(ppermute_p, {x}, {{"axis", axis_name}, {"size", size}, {"from", from}, {"to", to}});
+  return axis_name.names.size() == 1 ? permuted_along(x, axis_name.names[0], size, from, to)
+                                     : permuted_over(x, axis_name, perm);
 }
 
-Array lax::pshuffle(Operand x, const std::string& axis_name, const std::vector<int>& perm) {
+Array lax::pshuffle(Operand x, const AxisNames& axis_name, const std::vector<int>& perm) {
   Permutation pairs;
   for (std::size_t i = 0; i < perm.size(); ++i) pairs.emplace_back(perm[i], int(i));
   return ppermute(x, axis_name, pairs);
 }
-Array lax::pswapaxes(Operand x, const std::string& axis_name, int axis) {
+Array lax::pswapaxes(Operand x, const AxisNames& axis_name, int axis) {
   return all_to_all(x, axis_name, axis, axis);
 }
 
-Array lax::axis_index(const std::string& axis_name) {
-  if (const std::optional<MeshAxis>& mesh = of_mesh("axis_index", axis_name))
-    return places::axis_index(*mesh);
-  return bind(axis_index_p, {}, {{"axis", axis_name}});
+Array lax::axis_index(const AxisNames& axis_name) {
+  std::optional<Array> index;
+  for (const std::string& name : axis_name.names) {
+    const std::optional<MeshAxis>& mesh = of_mesh("axis_index", name);
+    const Array here =
+        mesh ? places::axis_index(*mesh) : Array(bind(axis_index_p, {}, {{"axis", name}}));
+    const Array size = convert_element_type(Array(size_of_axis("axis_index", name)), DType::int32);
+    index = index ? add(mul(*index, size), here) : here;
+  }
+  return index ? *index : Array::literal(0.0, DType::int32);
 }
-Array lax::pvary(Operand x, const std::string& axis_name) {
-  const std::optional<MeshAxis>& mesh = of_mesh("pvary", axis_name);
-  if (!mesh || x.aval().varying.includes(MeshAxes(*mesh))) return x;
-  return make_varying(x, MeshAxes(*mesh));
+Array lax::pvary(Operand x, const AxisNames& axis_name) {
+  return along_each(x, axis_name, [](const Array& each, const std::string& axis) {
+    const std::optional<MeshAxis>& mesh = of_mesh("pvary", axis);
+    return mesh ? varying_along(each, MeshAxes(*mesh)) : each;
+  });
 }
-Dim lax::axis_size(const std::string& axis_name) { return size_of_axis("axis_size", axis_name); }
+Array lax::pcast(Operand x, const AxisNames& axis_name, const std::string& to) {
+  if (to != "varying")
+    throw ValueError("pcast: to='" + to + "' is no kind of values here",
+                     "give to='varying': values vary along an axis of the mesh, or are the same");
+  for (const std::string& name : axis_name.names) {
+    const NamedAxis& named = named_axis("pcast", name);
+    if (named.of_mesh && named.is_checked && x.aval().varying.includes(MeshAxes(*named.of_mesh)))
+      throw ValueError("pcast: " + x.aval().to_string() + " varies along '" + name + "' already",
+                       "leave pcast out, or name the other axes");
+  }
+  return pvary(x, axis_name);
+}
+Dim lax::axis_size(const AxisNames& axis_name) { return size_of_axes("axis_size", axis_name); }
 
 }  // namespace plait

@@ -77,8 +77,8 @@ const Communication& communication(const Jaxpr& program) {
     Communication found;
     for (const Equation& equation : program->equations) {
       const Primitive& primitive = *equation.primitive;
-      for (const Primitive* each :
-           {&mesh_reduce_p, &mesh_all_gather_p, &mesh_all_to_all_p, &mesh_ppermute_p})
+      for (const Primitive* each : {&mesh_reduce_p, &mesh_all_gather_p, &mesh_all_to_all_p,
+                                    &mesh_ppermute_p, &mesh_invariant_p})
         if (primitive == *each) found.exchanged |= MeshAxes(axis_of(equation.params));
       if (primitive == mesh_axis_index_p) found.all |= MeshAxes(axis_of(equation.params));
       if (primitive == shard_p || primitive == unshard_p)
@@ -321,6 +321,30 @@ static const auto mesh_axis_index_def =
         })
         .rule<Jvp>(zero_derivative());
 Array places::axis_index(const MeshAxis& axis) { return bind(mesh_axis_index_p, {}, over(axis)); }
+
+constinit const Primitive mesh_invariant_p{"mesh_invariant"};
+static const auto mesh_invariant_def =
+    define(mesh_invariant_p,
+           "The value of the first place along an axis of a mesh, for all: what is said to be the "
+           "same.")
+        .family(over_mesh())
+        .operands(1)
+        .takes_stored()
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          Aval aval = inputs[0];
+          aval.varying = aval.varying.without(MeshAxes(axis_of(params)));
+          return std::vector<Aval>{aval};
+        })
+        .rule<Batch>(pass_batch(mesh_invariant_p))
+        .rule<Jvp>(linear_through(mesh_invariant_p))
+        .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
+          const MeshAxis axis = axis_of(params);
+          const Array ct = varying_along(cotangents[0].array(), MeshAxes(axis));
+          return {lax::div(ct, Array::literal(double(axis.size), ct.dtype()))};
+        });
+Array places::invariant(Operand x, const MeshAxis& axis) {
+  return bind(mesh_invariant_p, {varying_along(x, MeshAxes(axis))}, over(axis));
+}
 
 // --- Blocks --------------------------------------------------------------------------------------
 
