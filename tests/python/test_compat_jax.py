@@ -142,7 +142,10 @@ REFUSED = {
         "users' own types",
     ),
     "mlir": ("jax.interpreters.mlir.ir_constant(1)", "MLIR"),
-    "mesh": ("jax.sharding.Mesh(np.array(jax.devices() * 2), 'i')", "run on one"),
+    "mesh": (
+        "jax.shard_map(lambda v: v, mesh=jax.sharding.Mesh(np.array(jax.devices() * 2), 'i'), in_specs=jax.P('i'), out_specs=jax.P('i'))(x)",
+        "there twice",
+    ),
     "nan_checks": ("jax.config.update('jax_debug_nans', True)", "first_nan"),
 }
 

@@ -3,11 +3,16 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import os
+import re
+import types
+
 import numpy as np
 
 import plait
 from plait import _plait
 
+from jax._config import config
 from jax._doors import refuse
 from jax._dtypes import canonical, converted
 
@@ -72,23 +77,54 @@ def find_top_trace(values):
     return _trace
 
 
+class _VaryingType(plait.ShapeDtypeStruct):
+    """The type of a value that varies along axes of the mesh of shard_map: their names are vma."""
+
+    vma = frozenset()
+
+
 def typeof(x):
-    """The type of a value: shape, dtype, and whether the dtype is weak."""
-    return _plait.aval_of(getattr(x, "__jax_array__", lambda: x)())
+    """The type of a value: shape, dtype, whether the dtype is weak, and along which axes of a mesh it varies (vma)."""
+    x = getattr(x, "__jax_array__", lambda: x)()
+    aval = _plait.aval_of(x)
+    if not isinstance(x, Tracer) or not (names := _plait.varying_axes(x)):
+        return aval
+    varying = _VaryingType(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    varying.vma = frozenset(names)
+    return varying
 
 
 # --- Devices -------------------------------------------------------------------------------------
 
 
+def num_places():
+    """How many devices the CPU counts as: ranks of a job, or places of a mesh that a process has all by itself.
+
+    The option jax_num_cpu_devices says it, or XLA_FLAGS=--xla_force_host_platform_device_count=8.
+    """
+    _, ranks = _plait.rank_and_size()
+    if ranks > 1:
+        return ranks
+    wanted = config.read("jax_num_cpu_devices")
+    if wanted > 0:
+        return wanted
+    found = re.findall(
+        r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", "")
+    )
+    return max(int(found[-1]), 1) if found else 1
+
+
 class Device:
-    """A device of plait under JAX's attributes."""
+    """A device of plait under JAX's attributes; the CPU is as many as there are places of a mesh."""
 
     process_index = host_id = task_id = 0
 
-    def __init__(self, device):
+    def __init__(self, device, number=None):
         self._device = device
         self.platform = device.platform
-        self.id = self.local_hardware_id = device.id
+        self.id = self.local_hardware_id = device.id if number is None else number
+        if _plait.rank_and_size()[1] > 1:
+            self.process_index = self.host_id = self.task_id = self.id
         self.device_kind = self.platform
         self.client = self
 
@@ -106,7 +142,7 @@ class Device:
         return hash(str(self))
 
     def __str__(self):
-        return str(self._device)
+        return f"{str(self._device).partition(':')[0]}:{self.id}"
 
     def __repr__(self):
         return f"{self.platform.capitalize()}Device(id={self.id})"
@@ -114,7 +150,12 @@ class Device:
 
 def devices(backend=None):
     """The devices of this process, those of one platform with backend."""
-    every = [Device(device) for device in plait.devices()]
+    every = []
+    for device in plait.devices():
+        if device.platform == "cpu":
+            every += [Device(device, number) for number in range(num_places())]
+        else:
+            every.append(Device(device))
     wanted = backend if backend is not None else default_backend()
     found = [device for device in every if device.platform == {"gpu": "cuda"}.get(wanted, wanted)]
     if not found:
@@ -125,8 +166,11 @@ def devices(backend=None):
 
 
 def local_devices(process_index=None, backend=None, host_id=None):
-    """The devices of this process."""
-    return devices(backend)
+    """The devices of this process: all, or that of a rank."""
+    found = devices(backend)
+    rank, ranks = _plait.rank_and_size()
+    number = rank if process_index is None else process_index
+    return found if ranks == 1 else [d for d in found if d.process_index == number]
 
 
 def default_backend():
@@ -138,42 +182,49 @@ def device_count(backend=None):
     return len(devices(backend))
 
 
-local_device_count = device_count
+def local_device_count(backend=None):
+    return len(local_devices(backend=backend))
 
 
 def process_count(backend=None):
-    return 1
+    return _plait.rank_and_size()[1]
 
 
 def process_index(backend=None):
-    return 0
+    return _plait.rank_and_size()[0]
 
 
 host_count, host_id = process_count, process_index
 
 
 def process_indices(backend=None):
-    return [0]
+    return list(range(process_count()))
 
 
 def device_of(device):
     """The name of a device, given as JAX's devices and shardings are."""
-    if device is None:
+    if device is None or isinstance(device, plait.PartitionSpec):
         return None
     device = getattr(device, "_single", device)
-    if isinstance(device, (Device, str, plait.Device)):
+    device = getattr(device, "_device", device)
+    if isinstance(device, (str, plait.Device)):
         return str(device)
     refuse("jax.device_put", f"{device!r:.60} is no single device", "give one of jax.devices()")
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """x, a tree of arrays and numbers, as arrays on a device."""
-    name = device_of(device)
+    """x, a tree of arrays and numbers, as arrays on a device, or of a tree of devices each on its own."""
     leaves, structure = _plait.flatten(x)
-    arrays = [converted(leaf) for leaf in leaves]
-    return _plait.unflatten(
-        structure, [plait.device_put(a, name) for a in arrays] if name else arrays
-    )
+    if isinstance(device, (dict, list, tuple)):
+        places = _plait.broadcast_prefix(device, structure, "jax.device_put: device")
+    else:
+        places = [device] * len(leaves)
+    names = map(device_of, places)
+    arrays = [
+        plait.device_put(converted(leaf), name) if name else converted(leaf)
+        for leaf, name in zip(leaves, names)
+    ]
+    return _plait.unflatten(structure, arrays)
 
 
 def device_get(x):
@@ -218,7 +269,7 @@ class _Shard:
 
 def _devices(array):
     name = str(array.device)
-    return {next((d for d in map(Device, plait.devices()) if str(d) == name), devices()[0])}
+    return {next((d for d in devices() if str(d._device) == name), devices()[0])}
 
 
 def _sharding(array):
@@ -274,8 +325,14 @@ def _length(aval):
     return aval.shape[0]
 
 
+def _manual(aval):
+    """What of a type is about axes over which code is manual."""
+    return types.SimpleNamespace(varying=aval.vma, unreduced=frozenset(), reduced=frozenset())
+
+
 _TYPE_ATTRIBUTES = {
     "__len__": _length,
+    "mat": property(_manual),
     "sharding": None,
     "vma": frozenset(),
     "update": _update,

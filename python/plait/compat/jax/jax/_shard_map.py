@@ -1,16 +1,17 @@
-"""shard_map and smap on one device: a mesh whose axes have size 1, so that a function gets its arguments whole.
+"""shard_map and smap: plait's, with JAX's arguments and checks.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 import functools
 
-import plait
 from plait import _plait
 from plait._functions import name_of, wraps
+from plait._mesh import run_in_places
 from plait._plait import flatten, unflatten
 
-from jax.sharding import PartitionSpec, current_mesh
+from jax._doors import refuse
+from jax.sharding import PartitionSpec, current_mesh, inside_mesh
 
 _missing = object()
 
@@ -36,13 +37,18 @@ def shard_map(
     check_vma=True,
     check_rep=True,
 ):
-    """f on the one device of a mesh, with the names of the mesh's axes bound, so that lax.psum and its like apply.
+    """plait.shard_map, over the mesh of set_mesh where none is given; specs are checked as in JAX.
 
-    The specs say how arrays lie on several devices; on one, f takes and gives whole arrays. They are checked as in JAX.
+    Along axes of the mesh that axis_names leaves out the places have the same.
     """
     options = dict(out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names)
-    if f is _missing:
+    options |= dict(check_vma=check_vma and check_rep)
+    if f is _missing or f is None:
         return functools.partial(shard_map, **options)
+    if not callable(f):
+        raise TypeError(
+            f"shard_map requires a callable for its first argument, but got {f} of type {type(f)}."
+        )
 
     def sharded(*args):
         found = current_mesh() if mesh is None else mesh
@@ -50,50 +56,78 @@ def shard_map(
             raise ValueError(
                 "The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context"
             )
-        names = frozenset(axis_names) or frozenset(found.axis_names)
-        for name in names - set(found.axis_names):
-            raise ValueError(f"shard_map: axis_names has {name!r}, and the mesh has {found.shape}")
-        if in_specs is not _infer:
-            specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
-            _check_specs("in_specs", f, specs, args, names)
+        if not isinstance(axis_names, (set, frozenset)):
+            raise TypeError(
+                "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+                f"{type(axis_names)}"
+            )
+        around = set(getattr(current_mesh(), "manual_axes", ()))
+        names = frozenset(axis_names) or frozenset(found.axis_names) - around
+        if not names <= set(found.axis_names):
+            raise ValueError(
+                f"jax.shard_map requires axis_names={set(names)} to be a subset of mesh.axis_names="
+                f"{tuple(found.axis_names)}"
+            )
+        specs = in_specs
+        if specs is _infer:
+            if found.size > 1:
+                refuse(
+                    "jax.shard_map",
+                    "there are no in_specs, and types do not say here where arrays lie",
+                    "give in_specs=...",
+                )
+            specs = PartitionSpec()
+        specs = tuple(specs) if isinstance(specs, list) else specs
+        _check_specs("in_specs", f, specs, args, names)
 
         def call(*args):
-            result = f(*args)
+            with inside_mesh(found, names | around):
+                result = f(*args)
             _check_specs("out_specs", f, out_specs, result, names)
             return result
 
-        return _with_axes(call, sorted(names, key=found.axis_names.index), args)
+        call.__name__ = name_of(f)
+        flat = found._flat.only([name for name in found.axis_names if name in names])
+        if not isinstance(specs, (tuple, PartitionSpec)):
+            specs = (specs,)  # None: all arguments as they are
+            specs = specs * len(args)
+        return run_in_places(call, flat, specs, out_specs, args, options["check_vma"])
 
     return wraps("shard_map", f, sharded)
 
 
 def smap(f=_missing, /, *, in_axes=_infer, out_axes, axis_name):
     """shard_map over one axis of the mesh of the context; in_axes and out_axes say which axes lie along it."""
-    if f is _missing:
+    if f is _missing or f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if isinstance(axis_name, (list, tuple)):
+        raise TypeError(f"smap axis_name should be a `str` or a `Hashable`, but got {axis_name}")
 
-    def sharded(*args):
-        return shard_map(f, out_specs=PartitionSpec(), axis_names={axis_name})(*args)
+    def specs(axes, what, kinds):
+        leaves, structure = flatten(axes, lambda node: node is None)
+        if not isinstance(axes, kinds) or not all(
+            axis is None or isinstance(axis, int) for axis in leaves
+        ):
+            raise TypeError(
+                f"smap {what} must be an int, None, jax.sharding.Infer, or a tuple of entries corresponding to the "
+                f"positional arguments passed to the function, but got {axes}."
+            )
+        return unflatten(
+            structure,
+            [
+                PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+                for axis in leaves
+            ],
+        )
 
-    return wraps("smap", f, sharded)
-
-
-def _with_axes(f, names, args):
-    """f(*args) under named axes of size 1."""
-    leaves, structure = flatten(args)
-    arrays = [leaf if _plait.is_array_like(leaf) else None for leaf in leaves]
-    out_structure = None
-
-    def of_arrays(arrays):
-        nonlocal out_structure
-        given = [leaf if array is None else array for leaf, array in zip(leaves, arrays)]
-        found, out_structure = flatten(f(*unflatten(structure, given)))
-        return [_plait.to_array(leaf) for leaf in found]
-
-    for name in reversed(names):
-        of_arrays = plait.vmap(of_arrays, in_axes=None, axis_name=name, axis_size=1)
-    rows = of_arrays(arrays)
-    return unflatten(out_structure, [row.reshape(row.shape[len(names) :]) for row in rows])
+    given = (
+        {}
+        if in_axes is _infer
+        else {"in_specs": specs(in_axes, "in_axes", (int, tuple, type(None)))}
+    )
+    return shard_map(
+        f, **given, out_specs=specs(out_axes, "out_axes", object), axis_names={axis_name}
+    )
 
 
 def _check_specs(what, f, specs, tree, names):
@@ -103,6 +137,17 @@ def _check_specs(what, f, specs, tree, names):
     leaves, structure = flatten(tree)
     found = _plait.broadcast_prefix(specs, structure, f"shard_map {what}")
     for index, (spec, leaf) in enumerate(zip(found, leaves)):
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but:\n\n{what} "
+                f"is {type(spec).__name__}: {spec!r:.60}\n\nCheck the {what} values passed to shard_map."
+            )
+        if spec.unreduced or spec.reduced:
+            refuse(
+                "jax.shard_map",
+                f"{what} has {spec}: values that are summed only later are not in plait's drop-in",
+                "sum with jax.lax.psum inside of the function",
+            )
         used = [axis for part in spec for axis in (part if isinstance(part, tuple) else (part,))]
         for axis in used:
             if axis not in names and axis not in (None, PartitionSpec.UNCONSTRAINED):

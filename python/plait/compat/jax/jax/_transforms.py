@@ -14,6 +14,7 @@ from plait import _captures, _derivatives, _left, _plait
 from plait._functions import wraps
 from plait._plait import flatten, unflatten
 
+from jax._arrays import num_places
 from jax._doors import refuse_options
 from jax._dtypes import float0
 from jax._narrow import entered, entered_arrays, staged, transformed
@@ -123,7 +124,7 @@ def pmap(
     donate_argnums=(),
     global_arg_shapes=None,
 ):
-    """vmap over an axis of size 1, under jit: the one device that programs of the drop-in run on."""
+    """vmap over an axis of at most as many examples as there are devices, under jit."""
     numbers = static_broadcasted_argnums
     numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers)
 
@@ -144,11 +145,11 @@ def pmap(
         for i, (arg, axis) in enumerate(zip(args, axes)):
             mapped = isinstance(axis, int) and i not in numbers
             sizes = {np.shape(leaf)[axis] for leaf in flatten(arg)[0]} if mapped else set()
-            if sizes - {1}:
+            if max(sizes, default=0) > num_places():
                 _plait.fail(
                     "ValueError",
                     f"jax.pmap: compiling computation `{_name(fun)}` that requires {max(sizes)} logical devices, but "
-                    "only 1 XLA devices are available",
+                    f"only {num_places()} XLA devices are available",
                     "use jax.vmap, or jax.jit",
                 )
         return program(*args, **kwargs)

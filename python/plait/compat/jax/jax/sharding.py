@@ -1,7 +1,7 @@
-"""jax.sharding: where arrays lie. A program runs on one device here, so that every sharding is that device.
+"""jax.sharding: where arrays lie.
 
-Meshes and partition specs are values that programs pass on; a mesh of one device places arrays on it, and one of several
-is refused.
+Outside of shard_map arrays are whole in each process, wherever a sharding says that they lie. Meshes say in how many
+places shard_map runs: the ranks of a job, or the devices as which the CPU counts (jax_num_cpu_devices).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,12 +9,16 @@ SPDX-License-Identifier: Apache-2.0
 import collections
 import contextlib
 import enum
+import math
 import threading
 
 import numpy as np
 
+import plait
+from plait import _plait
 from plait._functions import wraps
 
+from jax._arrays import process_count
 from jax._doors import lacking, refuse
 
 
@@ -27,7 +31,7 @@ class _Unconstrained(enum.Enum):
         return self.name
 
 
-class PartitionSpec:
+class PartitionSpec(plait.PartitionSpec):
     """Names of mesh axes for the axes of an array."""
 
     UNCONSTRAINED = _Unconstrained.UNCONSTRAINED
@@ -97,7 +101,7 @@ def current_mesh():
 
 
 class Mesh(contextlib.ContextDecorator):
-    """Devices with named axes: one device."""
+    """Devices with named axes."""
 
     def __init__(self, devices, axis_names, axis_types=None):
         self.devices = np.asarray(devices, dtype=object)
@@ -111,11 +115,20 @@ class Mesh(contextlib.ContextDecorator):
         types = (axis_types,) if isinstance(axis_types, AxisType) else axis_types
         self.axis_types = tuple(types or (AxisType.Auto,) * len(self.axis_names))
         self.axis_sizes = self.devices.shape
-        if self.devices.size > 1:
+
+    @property
+    def _flat(self):
+        """plait's mesh of these places."""
+        ids = [device.id for device in self.devices.flat]
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"a mesh of devices {ids}: one of them is there twice")
+        if process_count() > 1 and ids != list(range(len(ids))):
             refuse(
                 "jax.sharding.Mesh",
-                f"a mesh of {self.devices.size} devices: programs of plait's drop-in run on one",
+                f"devices in the order {ids}: in a job the places of a mesh are the ranks, row by row",
+                "give jax.devices() in their order, or use jax.make_mesh",
             )
+        return _plait.FlatMesh(list(self.devices.shape), list(self.axis_names))
 
     @property
     def shape(self):
@@ -139,7 +152,7 @@ class Mesh(contextlib.ContextDecorator):
 
     size = property(lambda self: self.devices.size)
     empty = property(lambda self: self.devices.ndim == 0 or self.devices.size == 0)
-    is_multi_process = property(lambda self: False)
+    is_multi_process = property(lambda self: process_count() > 1)
     local_mesh = property(lambda self: self)
 
     def __enter__(self):
@@ -176,9 +189,39 @@ class AbstractMesh:
         self.shape = dict(zip(self.axis_names, self.axis_sizes))
         self.size = int(np.prod(self.axis_sizes))
         self.empty = not self.axis_names
-        self.are_all_axes_manual = self.are_all_axes_explicit = False
-        self.are_all_axes_auto = True
-        self.explicit_axes = self.manual_axes = ()
+        self.axis_types = tuple(self.axis_types)
+        self.explicit_axes = self._axes_of(AxisType.Explicit)
+        self.manual_axes = self._axes_of(AxisType.Manual)
+        self.auto_axes = self._axes_of(AxisType.Auto)
+        count = len(self.axis_names)
+        self.are_all_axes_manual = count == len(self.manual_axes) > 0
+        self.are_all_axes_explicit = count == len(self.explicit_axes) > 0
+        self.are_all_axes_auto = count == len(self.auto_axes)
+        self.shape_tuple = tuple(zip(self.axis_names, self.axis_sizes))
+
+    def _axes_of(self, kind):
+        return tuple(name for name, each in zip(self.axis_names, self.axis_types) if each is kind)
+
+    @property
+    def abstract_mesh(self):
+        return self
+
+    @property
+    def _flat(self):
+        return _plait.FlatMesh(list(self.axis_sizes), list(self.axis_names))
+
+    def __eq__(self, other):
+        return isinstance(other, AbstractMesh) and (self.shape_tuple, self.axis_types) == (
+            other.shape_tuple,
+            other.axis_types,
+        )
+
+    def __hash__(self):
+        return hash((self.shape_tuple, self.axis_types))
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        return f"AbstractMesh({sizes}, axis_types={self.axis_types})"
 
 
 class Sharding:
@@ -228,7 +271,7 @@ class SingleDeviceSharding(Sharding):
 
 
 class NamedSharding(Sharding):
-    """On the device of a mesh of one device."""
+    """On the devices of a mesh, divided as a spec says."""
 
     def __init__(self, mesh, spec, *, memory_kind=None):
         for part in spec:
@@ -240,6 +283,56 @@ class NamedSharding(Sharding):
                     )
         self.mesh, self.spec = mesh, spec
         self._single = mesh.devices.flat[0] if isinstance(mesh, Mesh) else None
+
+    @property
+    def device_set(self):
+        return set(self.mesh.devices.flat)
+
+    @property
+    def num_devices(self):
+        return self.mesh.size
+
+    @property
+    def is_fully_replicated(self):
+        return all(self._parts(part) == 1 for part in self.spec)
+
+    def _axes(self, part):
+        names = part if isinstance(part, tuple) else (part,)
+        return [name for name in names if name in self.mesh.axis_names]
+
+    def _parts(self, part):
+        return math.prod(self.mesh.shape[name] for name in self._axes(part))
+
+    def shard_shape(self, global_shape):
+        """The shape of the part of an array that a device has. ValueError where parts do not divide it."""
+        sizes = list(global_shape)
+        for axis, part in enumerate(self.spec):
+            count = self._parts(part)
+            if sizes[axis] % count:
+                raise ValueError(
+                    f"Sharding {self} implies that array axis {axis} is partitioned {count} times, but the dimension "
+                    f"size is {sizes[axis]} (full shape: {tuple(global_shape)}, per-dimension tiling factors: "
+                    f"{[self._parts(each) for each in self.spec]} should evenly divide the shape)"
+                )
+            sizes[axis] //= count
+        return tuple(sizes)
+
+    def devices_indices_map(self, global_shape):
+        """The part of an array that lies on each device."""
+        found, sizes = {}, self.shard_shape(global_shape)
+        for place, device in np.ndenumerate(self.mesh.devices):
+            at = dict(zip(self.mesh.axis_names, place))
+            index = [slice(None)] * len(global_shape)
+            for axis, part in enumerate(self.spec):
+                number = 0
+                for name in self._axes(part):
+                    number = number * self.mesh.shape[name] + at[name]
+                if self._axes(part):
+                    index[axis] = slice(number * sizes[axis], (number + 1) * sizes[axis])
+            found[device] = tuple(index)
+        return found
+
+    addressable_devices_indices_map = devices_indices_map
 
     def with_spec(self, spec):
         return NamedSharding(
@@ -255,8 +348,27 @@ make_single_device_sharding = SingleDeviceSharding
 
 
 def get_abstract_mesh():
-    """The mesh of set_mesh without its device; an empty one where there is none."""
+    """The mesh of set_mesh without its devices; an empty one where there is none."""
     return _context.set[-1].abstract_mesh if _context.set else AbstractMesh()
+
+
+class inside_mesh:
+    """A context of code inside shard_map: the mesh, of which some axes are manual."""
+
+    def __init__(self, mesh, manual):
+        types = [
+            AxisType.Manual if name in manual else kind
+            for name, kind in zip(mesh.axis_names, mesh.axis_types)
+        ]
+        self.mesh = AbstractMesh(mesh.axis_sizes, mesh.axis_names, tuple(types))
+
+    def __enter__(self):
+        self.before = list(_context.every), list(_context.set)
+        _context.every.append(self.mesh)
+        _context.set.append(self.mesh)
+
+    def __exit__(self, *error):
+        _context.every[:], _context.set[:] = self.before
 
 
 def get_mesh():
@@ -265,16 +377,16 @@ def get_mesh():
 
 
 def reshard(x, sharding):
-    """x on the only device."""
+    """x, which is whole in each process."""
     return x
 
 
 class set_mesh:
-    """Makes a mesh, of one device, that of the program: from now on, or in a context."""
+    """Makes a mesh that of the program: from now on, or in a context."""
 
     def __init__(self, mesh):
         self.mesh, self.before = mesh, (list(_context.every), list(_context.set))
-        if isinstance(mesh, Mesh):
+        if isinstance(mesh, (Mesh, AbstractMesh)):
             _context.every.append(mesh)
             _context.set.append(mesh)
 
@@ -313,7 +425,7 @@ def explicit_axes(fun=None, *, axes=None, in_sharding=None):
 
 
 def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
-    """A mesh of these devices, which is one."""
+    """A mesh of these devices."""
     from jax._arrays import devices as every
 
     found = np.empty(int(np.prod(axis_shapes)), dtype=object)

@@ -1,4 +1,4 @@
-"""jax.experimental.mesh_utils: meshes of one device.
+"""jax.experimental.mesh_utils: the devices of meshes.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -10,7 +10,7 @@ from jax._arrays import devices as _devices
 
 
 def create_device_mesh(mesh_shape, devices=None, **kwargs):
-    """The devices of a mesh of this shape, which holds one."""
+    """The devices of a mesh of this shape, row by row."""
     found = np.empty(int(np.prod(mesh_shape)), dtype=object)
     given = list(devices) if devices is not None else _devices()
     if len(found) != len(given):

@@ -51,7 +51,8 @@ def _over_axis(function):
 
 
 for _name in (
-    "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute pshuffle psum psum_scatter pswapaxes"
+    "all_gather all_to_all axis_index axis_size pcast pmax pmean pmin ppermute pshuffle psum psum_scatter "
+    "pswapaxes pvary"
 ).split():
     globals()[_name] = _over_axis(globals()[_name])
 _doors.load(__name__, "linalg")  # in the place of plait's
@@ -121,16 +122,6 @@ def broadcast_shapes(*shapes):
 
 def with_sharding_constraint(x, shardings):
     """x, which lies on the only device."""
-    return x
-
-
-def pcast(x, axis_name, *, to):
-    """x, a tree: whether values vary over an axis of one device makes no difference."""
-    return x
-
-
-def pvary(x, axis_name):
-    """x, a tree, as pcast gives it."""
     return x
 
 
