@@ -6,7 +6,8 @@ values/1, ..., whose bytes one after the other are those of all leaves.
 NOTE: [whole checkpoints] Ranks meet once, when a save begins: they compare what they are about to write, and learn the
 name of a new folder beside the target. From there on threads alone work, which communicate by files in that folder:
 each writes its bytes at their place in one file, and leaves their checksum; rank 0 waits for all, writes the directory
-of the archive, and renames the file. So the target is the old file or the new one, whoever is killed.
+of the archive, and renames the file. So the target is the old file or the new one, whoever is killed. A rank that fails
+renames another file of the folder and removes the data, which a full disk admits too.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -45,8 +46,9 @@ def save_checkpoint(path, tree):
     The leaves are arrays of any dtype, keys of random numbers among them, and Python numbers. In a job all ranks call
     it, with the same path, in a folder that all of them see, and with the same values, as values outside of shard_map
     are; each writes its share of the bytes. The result has `.wait()`, which returns when the file is there, and is what
-    raises errors of writing; meanwhile the program goes on, and may let go of its arrays. A save begins when the one
-    before it is done, and a process ends when its own are.
+    raises errors of writing, on all ranks where one has them; meanwhile the program goes on, and may let go of its
+    arrays. A save begins when the one before it is done, whose error it raises where nobody has seen it, and a process
+    ends when its own are.
 
     Atomic: an existing file stays until the new one is complete, also where a rank is killed.
 
@@ -62,8 +64,9 @@ def save_checkpoint(path, tree):
         values.append(bytes_of_leaf)
     header = {"format": FORMAT, "structure": str(structure), "leaves": entries}
     text = json.dumps(header, separators=(",", ":")).encode()
-    if Checkpoint._last is not None:
-        Checkpoint._last.wait()
+    last, Checkpoint._last = Checkpoint._last, None
+    if last is not None and not last._is_seen:
+        last.wait()
     rank, size = process_index(), process_count()
     token, trouble = secrets.randbits(31), 0
     if rank == 0:
@@ -117,7 +120,9 @@ class Checkpoint:
         """Whether wait() would return, or raise, at once."""
         if self._thread.is_alive():
             return False
-        return self._rank == 0 or self._error is not None or not os.path.exists(self._folder)
+        if self._rank == 0 or self._error is not None or not os.path.exists(self._folder):
+            return True
+        return self._failure() is not None
 
     def __repr__(self):
         state = "not written" if self._error else "written" if self.done() else "being written"
@@ -131,10 +136,12 @@ class Checkpoint:
             if self._rank == 0:
                 self._finish()
         except Exception as error:
+            number = getattr(error, "errno", None) or 0
+            error = self._failure() or error  # the first one's reason, where a rank failed before
             if isinstance(error, OSError) and not isinstance(error, _plait.FileError):
                 error = _write_error(self._path, error.strerror or str(error))
             self._error = error
-            self._leave("failed", str(error))
+            self._fail(number)
         finally:
             self._parts = self._share = None  # other memory is as good
 
@@ -156,22 +163,38 @@ class Checkpoint:
 
     def _leave(self, name, text):
         """A file for the other ranks, which see all of it or nothing."""
-        try:
-            fresh = os.path.join(self._folder, f"fresh-{self._rank}")
-            with open(fresh, "w") as file:
-                file.write(text)
-            os.replace(fresh, os.path.join(self._folder, name))
-        except OSError as error:
-            if name != "failed":
-                raise _write_error(self._path, error.strerror) from None
+        fresh = os.path.join(self._folder, f"fresh-{self._rank}")
+        with open(fresh, "w") as file:
+            file.write(text)
+        os.replace(fresh, os.path.join(self._folder, name))
+
+    def _fail(self, number):
+        """Tells the others, by a name, and gives back the room that the data took."""
+        for action in (
+            lambda: os.rename(
+                os.path.join(self._folder, "going"),
+                os.path.join(self._folder, f"failed-{self._rank}-{number}"),
+            ),
+            lambda: os.unlink(self._data),
+        ):
+            try:
+                action()
+            except OSError:  # somebody else was first
+                pass
+
+    def _failure(self):
+        """The error of a rank that failed, or None."""
+        for path in glob.glob(os.path.join(glob.escape(self._folder), "failed-*")):
+            rank, number = map(int, os.path.basename(path).split("-")[1:])
+            return _write_error(
+                self._path, (os.strerror(number) if number else "it failed") + f" (rank {rank})"
+            )
+        return None
 
     def _check(self):
-        try:
-            with open(os.path.join(self._folder, "failed")) as file:
-                text = file.read()
-        except OSError:
-            return
-        raise _plait.FileError(text)
+        error = self._failure()
+        if error is not None:
+            raise error
 
     def _finish(self):
         for rank in range(1, self._size):
@@ -215,11 +238,12 @@ def load_checkpoint(path, like):
         with _Reading(path):
             header = _header(archive)
         _compare(header, leaves, structure, path)
-        with _Reading(path):
-            stored = _stored(archive, header["leaves"])
-    return unflatten(
-        structure, [_restored(*each) for each in zip(leaves, header["leaves"], stored)]
-    )
+        with _Reading(path), _Values(archive, header["leaves"]) as values:
+            restored = [
+                _restored(leaf, entry, values.read(_num_bytes(entry)))
+                for leaf, entry in zip(leaves, header["leaves"])
+            ]
+    return unflatten(structure, restored)
 
 
 # --- Leaves ---------------------------------------------------------------------------------------
@@ -270,7 +294,9 @@ def _restored(like, entry, stored):
 
         return wrap_key_data(np.frombuffer(stored, np.uint32).reshape(*shape, 2))
     array = _plait.rebuild_array(stored, dtype, shape, entry.get("weak", False))
-    return np.array(array) if isinstance(like, (np.ndarray, np.generic)) else array
+    if isinstance(like, np.generic):
+        return np.asarray(array)[()]
+    return np.array(array) if isinstance(like, np.ndarray) else array
 
 
 def _compare(header, leaves, structure, path):
@@ -281,7 +307,7 @@ def _compare(header, leaves, structure, path):
     if paths != wanted or header["structure"] != str(structure):
         only = [f"the file has {each or 'one leaf'}" for each in paths if each not in wanted]
         only += [f"`like` has {each or 'one leaf'}" for each in wanted if each not in paths]
-        of_both = f"the file has {header['structure']:.200}, `like` has {str(structure):.200}"
+        of_both = _difference(header["structure"], str(structure), wanted)
         _plait.fail(
             "TreeError",
             f"{where} has another structure than `like`: {'; '.join(only[:3]) or of_both}",
@@ -310,6 +336,16 @@ def _compare(header, leaves, structure, path):
                     f"{at}{_text(entry)}, and in `like` it is {_text(given)}",
                     f"give an array of the {what} that was saved",
                 )
+
+
+def _difference(saved, given, paths):
+    """Where two structures differ whose leaves have the same paths, as a list and a tuple do."""
+    at = len(os.path.commonprefix([saved, given]))
+    index = min(given.count("*", 0, at), len(paths) - 1)
+    begin = max(at - 20, 0)
+    saved, given = (("..." if begin else "") + text[begin : at + 60] for text in (saved, given))
+    where = f"at {paths[index]} " if index >= 0 and paths[index] else ""
+    return f"{where}the file has {saved}, and `like` has {given}"
 
 
 def _text(entry):
@@ -361,7 +397,8 @@ def _make_folder(path, token):
             raise IsADirectoryError(21, "it is a folder")
         folder = _folder(path, token)
         os.mkdir(folder)
-        os.close(os.open(os.path.join(folder, "data"), os.O_WRONLY | os.O_CREAT, 0o666))
+        for name in ("data", "going"):
+            os.close(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT, 0o666))
     except OSError as error:
         return error.errno
     return 0
@@ -435,20 +472,15 @@ def _header(archive):
     return header
 
 
-def _stored(archive, entries):
-    """The bytes of each leaf. Checksums are compared on the way."""
-    sizes = [archive.getinfo(f"values/{i}").file_size for i in range(len(archive.filelist) - 1)]
-    lengths = [_num_bytes(entry) for entry in entries]
-    if sum(sizes) != sum(lengths):
-        raise EOFError(f"it has {sum(sizes)} bytes of values, and its leaves {sum(lengths)}")
-    with _Chain(archive, len(sizes)) as values:
-        return [values.read(length) for length in lengths]
+class _Values:
+    """The bytes of all leaves, one after the other. Checksums are compared on the way."""
 
-
-class _Chain:
-    """All values, one after the other."""
-
-    def __init__(self, archive, count):
+    def __init__(self, archive, entries):
+        count = len(archive.filelist) - 1
+        size = sum(archive.getinfo(f"values/{i}").file_size for i in range(count))
+        wanted = sum(map(_num_bytes, entries))
+        if size != wanted:
+            raise EOFError(f"it has {size} bytes of values, and its leaves {wanted}")
         self._archive, self._left = archive, iter(range(count))
         self._file = io.BytesIO()
 
@@ -459,39 +491,43 @@ class _Chain:
         self._file.close()
 
     def read(self, length):
-        parts = []
-        while length > 0:
-            part = self._file.read(min(length, 64 * PIECE))
+        stored, at = np.empty(length, np.uint8), 0
+        while at < length:
+            part = self._file.read(min(length - at, PIECE))
             if part:
-                parts.append(part)
-                length -= len(part)
-            else:
-                self._file.close()
-                number = next(self._left, None)
-                if number is None:
-                    raise EOFError("there are too few values")
-                self._file = self._archive.open(f"values/{number}")
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+                stored[at : at + len(part)] = np.frombuffer(part, np.uint8)
+                at += len(part)
+                continue
+            self._file.close()
+            number = next(self._left, None)
+            if number is None:
+                raise EOFError("there are too few values")
+            self._file = self._archive.open(f"values/{number}")
+        return stored
 
 
 # --- What ranks tell each other -------------------------------------------------------------------
 
 
 @functools.cache
-def _sum_over_ranks(size):
+def _gathered(size):
+    """A function of the ranks' rows, of which each gives its own, that has all rows on all ranks."""
+    import plait.numpy as jnp
     from plait import jit
-    from plait.lax import psum
+    from plait.lax import axis_index, psum
 
-    ranks = mesh((size,), ("rank",))
-    return jit(shard_map(lambda words: psum(words, "rank"), ranks, P("rank"), P()))
+    def in_its_row(words):
+        return psum(jnp.where(jnp.arange(size)[:, None] == axis_index("rank"), words, 0), "rank")
+
+    return jit(shard_map(in_its_row, mesh((size,), ("rank",)), P("rank"), P()))
 
 
 def _agree(path, header, rank, size, token, trouble):
     """What rank 0 says, once all ranks write the same."""
     digest = hashlib.sha256(path.encode("utf-8", "surrogateescape") + b"\0" + header).digest()
-    words = np.zeros((size, size, 10), np.int32)  # of which each rank gives a row
-    words[rank, rank] = [*np.frombuffer(digest, np.int32), token, trouble]
-    words = np.asarray(_sum_over_ranks(size)(words))[0]
+    words = np.zeros((size, 10), np.int32)
+    words[rank] = [*np.frombuffer(digest, np.int32), token, trouble]
+    words = np.asarray(_gathered(size)(words))
     for other in range(size):
         if (words[other, :8] != words[0, :8]).any():
             _plait.fail(

@@ -1,6 +1,7 @@
 """Checkpoints: all dtypes, all errors, whole files; ranks that write parts of one, and jobs that go on from it."""
 
 # SPDX-License-Identifier: Apache-2.0
+import errno
 import os
 import random
 import subprocess
@@ -15,6 +16,7 @@ from mpi_jobs import launcher, run  # noqa: F401
 
 import plait
 import plait.numpy as pnp
+from plait import _checkpoint
 from plait.random import fold_in, key, key_data, split
 
 DTYPES = (
@@ -119,6 +121,30 @@ def test_files_that_are_no_checkpoint_say_so(tmp_path):
     assert code != 0 and "it is a checkpoint" in err
 
 
+def test_a_failure_is_told_once_and_the_next_save_is_a_new_one(tmp_path, monkeypatch):
+    path = tmp_path / "c.plait"
+    plait.save_checkpoint(path, {"w": pnp.ones(3)}).wait()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for is_waited_for in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(_checkpoint, "_write_at", full)
+            handle = plait.save_checkpoint(path, {"w": pnp.zeros(3)})
+            with pytest.raises(OSError, match="cannot write .*c.plait: No space left on device"):
+                if is_waited_for:
+                    handle.wait()
+                else:
+                    plait.save_checkpoint(path, {"w": pnp.zeros(3)})
+        assert handle.done() and "not written" in repr(handle)
+        are_same(plait.load_checkpoint(path, {"w": pnp.ones(3)}), {"w": pnp.ones(3)})
+        (folder,) = tmp_path.glob("*.saving")
+        assert "data" not in os.listdir(folder)  # whose room the next one needs
+        plait.save_checkpoint(path, {"w": pnp.ones(3)}).wait()
+        assert os.listdir(tmp_path) == ["c.plait"]
+
+
 def test_a_writer_that_is_killed_leaves_the_old_file(tmp_path):
     path = tmp_path / "c.plait"
     plait.save_checkpoint(path, {"w": pnp.ones(3)}).wait()
@@ -175,6 +201,40 @@ def test_ranks_write_a_part_each_and_read_all(launcher, tmp_path):  # noqa: F811
         assert archive.testzip() is None
         sizes = [archive.getinfo(f"values/{rank}").file_size for rank in range(3)]
     assert max(sizes) - min(sizes) <= 1 and len(os.listdir(tmp_path)) == 3
+
+
+FULL = """
+import errno, os, sys
+import plait, plait.numpy as pnp
+from plait import _checkpoint
+
+path, rank = sys.argv[1], plait.process_index()
+plait.save_checkpoint(path, {"w": pnp.ones(1000)}).wait()
+write = _checkpoint._write_at
+if rank == 1:
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    _checkpoint._write_at = full
+try:
+    plait.save_checkpoint(path, {"w": pnp.zeros(1000)}).wait()
+except OSError as error:
+    print("full;" if "No space left on device" in str(error) else error)
+_checkpoint._write_at = write
+assert pnp.all(plait.load_checkpoint(path, {"w": pnp.ones(1000)})["w"] == 1)
+plait.save_checkpoint(path, {"w": pnp.full(1000, 2.0)}).wait()
+assert pnp.all(plait.load_checkpoint(path, {"w": pnp.ones(1000)})["w"] == 2)
+"""
+
+
+def test_all_ranks_learn_that_one_could_not_write(launcher, tmp_path):  # noqa: F811
+    script = tmp_path / "full.py"
+    script.write_text(FULL)
+    (tmp_path / "c").mkdir()
+    code, out, err = run(
+        launcher, 3, script, tmp_path / "c" / "c.plait", PLAIT_PYTHON=sys.executable
+    )
+    assert code == 0, out + err
+    assert out.count("full;") == 3 and os.listdir(tmp_path / "c") == ["c.plait"]
 
 
 TRAINING = """

@@ -11,6 +11,8 @@
 #include <plait/trace/donated.h>
 #include <plait/transforms/tape.h>
 
+#include <cstring>
+
 namespace plait::python {
 namespace {
 
@@ -561,15 +563,15 @@ void add_access(py::module_& module) {
   if (PyObject_SetAttrString(type, "__array_priority__", py::int_(100).ptr()) < 0)
     throw py::error_already_set();
   module.def("rebuild_array",
-             [](py::bytes data, const std::string& dtype, py::tuple shape, bool weak) {
+             [](py::buffer data, const std::string& dtype, py::tuple shape, bool weak) {
                Sizes64 sizes;
                for (py::handle dim : shape) sizes.push_back(dim.cast<std::int64_t>());
                const DType type = dtype_from_name(dtype).value();
                Buffer buffer = Buffer::empty(carrier_of(type), sizes);
-               const std::string_view bytes = data;
-               if (std::int64_t(bytes.size()) != buffer.bytes())
+               const py::buffer_info bytes = data.request();
+               if (bytes.ndim != 1 || bytes.itemsize != 1 || bytes.size != buffer.bytes())
                  throw ValueError("a pickled array is damaged", "");
-               std::copy(bytes.begin(), bytes.end(), static_cast<char*>(buffer.mutable_data()));
+               if (bytes.size > 0) std::memcpy(buffer.mutable_data(), bytes.ptr, bytes.size);
                const Aval aval{Shape::of(sizes), type, weak};
                return to_python(make_concrete(aval, std::move(buffer)));
              });
