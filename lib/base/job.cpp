@@ -40,15 +40,19 @@ std::optional<Job> job_of_environment() {
   const bool is_pmi = variable("PMI_RANK"), is_pmix = variable("PMIX_RANK");
   if (!is_open_mpi && !is_pmi && !is_pmix) return {};
   Job job;
-  if (is_open_mpi)
-    job.launcher = Job::Launcher::open_mpi;
-  else if (is_pmi && !variable("SLURM_PROCID"))
-    job.launcher = Job::Launcher::mpich;
+  // Of the interfaces of Slurm MPICH has PMI, and Open MPI has PMIx; both may be built otherwise.
+  job.launcher = is_open_mpi || !is_pmi ? Job::Launcher::open_mpi : Job::Launcher::mpich;
+  job.is_launcher_sure = is_open_mpi || (is_pmi && !variable("SLURM_PROCID"));
   job.rank = number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}, -1);
   job.size = number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 0);
   job.num_on_this_machine =
       number_in({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"}, 0);
   return job;
+}
+
+int num_tasks_alone() {
+  if (variable("PLAIT_MPI") || job_of_environment()) return 1;
+  return number_in({"SLURM_STEP_NUM_TASKS"}, 1);
 }
 
 bool are_threads_chosen() { return variable("PLAIT_THREADS") || variable("OMP_NUM_THREADS"); }

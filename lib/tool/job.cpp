@@ -88,6 +88,13 @@ bool is_saved_program(const std::string& path) {
   return file.read(start, 2) && start[0] == 'P' && start[1] == 'K';  // an archive
 }
 
+// Whether a shell finds it by this name, as it does "python"; a file of the folder comes first.
+bool is_on_path(const std::string& name) {
+  if (name.find('/') != std::string::npos || access(name.c_str(), F_OK) == 0) return false;
+  const char* names[] = {name.c_str()};
+  return !find_program(names).empty();
+}
+
 // What runs a file, with the words after it.
 std::vector<std::string> command_of(std::span<const std::string> words) {
   std::vector<std::string> command;
@@ -100,7 +107,7 @@ std::vector<std::string> command_of(std::span<const std::string> words) {
     command = {python};
   }
   command.insert(command.end(), words.begin(), words.end());
-  if (words[0].find('/') == std::string::npos && command[0] == words[0])
+  if (words[0].find('/') == std::string::npos && command[0] == words[0] && !is_on_path(words[0]))
     command[0] = "./" + command[0];
   return command;
 }
@@ -117,7 +124,8 @@ int number_of_ranks(const std::string& text) {
 
 bool names_a_program(const std::string& path) {
   if (path[0] == '-') return false;
-  return path.ends_with(".py") || (is_executable(path) && !is_saved_program(path));
+  return path.ends_with(".py") || (is_executable(path) && !is_saved_program(path)) ||
+         is_on_path(path);
 }
 
 std::vector<std::string> launch_command(int num_ranks) {
@@ -153,7 +161,7 @@ std::optional<int> run_processes(std::span<const std::string> words) {
     const int num_ranks = number_of_ranks(is_apart ? words[1] : words[0].substr(3));
     words = words.subspan(is_apart ? 2 : 1);
     if (words.empty()) throw Usage("-n is followed by the program: script.py, or a path");
-    if (words[0][0] != '-' && access(words[0].c_str(), R_OK) != 0)
+    if (words[0][0] != '-' && access(words[0].c_str(), R_OK) != 0 && !is_on_path(words[0]))
       throw FileError(words[0] + " cannot be read: " + std::strerror(errno), "check the path");
     std::vector<std::string> command = launch_command(num_ranks);
     command.insert(command.end(), {own_path(), "run"});

@@ -13,7 +13,8 @@ namespace plait::tool {
 // name a saved program that runs here. Usage.
 std::optional<int> run_processes(std::span<const std::string> words);
 
-// Whether a file is a script or an executable program: the words that follow are its own.
+// Whether it is a script, an executable program or one that is on PATH: the words that follow are
+// its own.
 bool names_a_program(const std::string& path);
 
 // The command that starts a job of so many ranks, up to the program. BackendError where there is no

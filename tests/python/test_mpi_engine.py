@@ -126,6 +126,18 @@ def test_scripts_and_programs_run_on_ranks_with_their_own_words(launcher, tmp_pa
     assert run(launcher, 2, script, "--fail", PLAIT_PYTHON=sys.executable)[0] == 7
 
 
+def test_programs_are_found_on_path_and_files_of_the_folder_before_them(
+    launcher,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+):
+    assert run(launcher, 2, "sh", "-c", "echo from $0", "a")[:2] == (0, "from a\nfrom a\n")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sh").write_text("#!/bin/sh\necho here $1\n")
+    (tmp_path / "sh").chmod(0o755)
+    assert run(launcher, 2, "sh", "-c")[:2] == (0, "here -c\nhere -c\n")
+
+
 def test_a_signal_to_the_launcher_reaches_the_ranks(launcher):  # noqa: F811
     job = start(launcher, 2, ENGINE_JOB, "work")
     processes = [int(job.stdout.readline().split()[1]) for _ in range(2)]
@@ -150,6 +162,7 @@ def test_a_program_runs_alone_without_a_launcher(tmp_path):
         (["-n", "two", "a.py"], "-n two is no number of ranks"),
         (["-n", "2"], "-n is followed by the program: script.py, or a path"),
         (["-n", "2", "absent.py"], "absent.py cannot be read: No such file or directory"),
+        (["-n", "2", "absent-program"], "absent-program cannot be read: No such file"),
     ],
 )
 def test_what_cannot_be_started_is_said(words, problem):
@@ -166,6 +179,24 @@ def test_messages_of_more_than_two_gigabytes_come_in_pieces(launcher):  # noqa: 
 
 def test_ranks_are_alone_where_that_is_asked_for(launcher):  # noqa: F811
     assert run(launcher, 2, ENGINE_JOB, PLAIT_MPI="0")[:2] == (0, "alone\nalone\n")
+
+
+def test_ranks_of_slurm_load_the_mpi_of_its_interface(launcher):  # noqa: F811
+    """Where there are both: Open MPI ends a process that was started through PMI."""
+    code, out, err = run(launcher, 2, ENGINE_JOB, "laws", SLURM_PROCID="0")
+    assert code == 0, out + err
+
+
+def test_tasks_of_slurm_that_are_alone_are_told(launcher):  # noqa: F811
+    def said_by(**variables):
+        slurm = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"} | variables
+        ran = subprocess.run([ENGINE_JOB], capture_output=True, text=True, env=environment(launcher, **slurm))  # fmt: skip
+        assert (ran.returncode, ran.stdout) == (0, "alone\n")
+        return ran.stderr
+
+    assert "srun started 4 tasks without an MPI: each of them is alone" in said_by()
+    assert "fix: give srun --mpi=pmi2 for MPICH or --mpi=pmix" in said_by()
+    assert said_by(SLURM_PROCID="1") == said_by(PLAIT_MPI="0") == ""
 
 
 def test_an_mpi_that_did_not_start_the_job_is_refused(launcher):  # noqa: F811

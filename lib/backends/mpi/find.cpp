@@ -89,12 +89,14 @@ std::shared_ptr<Communicator> start_engine() {
       return start(known, library);
   std::string failures;
   const Places where = places();
-  for (const Known& known : all_known) {
-    if (job.launcher != Job::Launcher::unknown && job.launcher != known.launcher) continue;
-    const Library library = load_library(known.name, where);
-    if (library.handle) return start(known, library);
-    failures += (failures.empty() ? "" : "; ") + library.failure;
-  }
+  for (const bool is_likely : {true, false})
+    for (const Known& known : all_known) {
+      if ((job.launcher == known.launcher) != is_likely) continue;
+      if (job.is_launcher_sure && !is_likely) continue;
+      const Library library = load_library(known.name, where);
+      if (library.handle) return start(known, library);
+      failures += (failures.empty() ? "" : "; ") + library.failure;
+    }
   throw BackendError("the MPI of this job was not found: " + failures, fix_of_library);
 }
 

@@ -10,9 +10,9 @@ namespace plait::mpi {
 std::shared_ptr<Communicator> start_engine();
 
 inline constexpr char fix_of_library[] =
-    "set PLAIT_MPI_LIBRARIES to the folder of the libmpi that belongs to the mpirun or srun of "
-    "this "
-    "job, or PLAIT_MPI=0 to run every process alone";
+    "set PLAIT_MPI_LIBRARIES to the folder of the libmpi that belongs to the mpirun of this job; "
+    "with Slurm, srun --mpi=pmi2 starts MPICH and --mpi=pmix Open MPI; or set PLAIT_MPI=0 to run "
+    "every process alone";
 
 // "Open MPI v4.1.4", "MPICH 4.0.2", of what MPI_Get_library_version writes.
 std::string name_of_version(const std::string& text);
