@@ -28,8 +28,8 @@ NUM_WEIGHTS = 784 * 1024 + 1024 * 1024 + 1024 * 10
 NETWORKS = {
     # J. Squyres, "MPI over 40Gb Ethernet", Cisco 2015: NetPIPE, Open MPI 1.8.1 with usNIC
     "40 Gb Ethernet, usNIC": (1.93e-6, 37.23e9 / 8),
-    # NVIDIA's data sheet of ConnectX-6: 200 Gb/s; latency below 0.6 us, taken twice for the two ends' MPI
-    "InfiniBand HDR": (1.2e-6, 200e9 / 8),
+    # Microsoft, "HBv3-series performance", Azure documentation 2023: OSU benchmarks, 200 Gb/s HDR
+    "InfiniBand HDR": (1.2e-6, 192e9 / 8),
 }
 
 
