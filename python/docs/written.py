@@ -108,6 +108,10 @@ plait.load("f.plait")""",
     "plait.lax.psum_scatter": "plait.vmap(lambda x: lax.psum_scatter(x, 'i'), axis_name='i')(jnp.ones((2, 2)))",
     "plait.lax.all_to_all": "plait.vmap(lambda x: lax.all_to_all(x, 'i', 0, 0), axis_name='i')(jnp.arange(4).reshape(2, 2))",
     "plait.lax.ragged_dot": "lax.ragged_dot(jnp.ones((3, 2)), jnp.ones((2, 2, 2)), jnp.array([1, 2]))",
+    "plait.lax.ragged_dot_general": """numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())  # a product for each group
+lax.ragged_dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), jnp.array([1, 2]), numbers)""",
+    "plait.lax.rng_bit_generator": "lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (3,))",
+    "plait.lax.RaggedDotDimensionNumbers": "lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))",
     "plait.lax.linalg.tridiagonal_solve": "lax.linalg.tridiagonal_solve(jnp.array([0.0, 1.0]), jnp.array([2.0, 2.0]), jnp.array([1.0, 0.0]), jnp.ones((2, 1)))",
     "plait.nn.dot_product_attention": "nn.dot_product_attention(jnp.ones((1, 2, 1, 4)), jnp.ones((1, 2, 1, 4)), jnp.ones((1, 2, 1, 4))).shape",
     "plait.optim.adamw": """params = {"w": jnp.ones(2)}
@@ -306,6 +310,8 @@ lax.scatter_max(jnp.array([1.0, 2.0, 3.0]), jnp.array([[2], [0]]), jnp.array([5.
 lax.scatter_min(jnp.array([1.0, 2.0, 3.0]), jnp.array([[2], [0]]), jnp.array([5.0, 0.5]), numbers)""",
     "plait.lax.scatter_mul": """numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
 lax.scatter_mul(jnp.array([1.0, 2.0, 3.0]), jnp.array([[2], [0]]), jnp.array([5.0, 0.5]), numbers)""",
+    "plait.lax.scatter_apply": """numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+lax.scatter_apply(jnp.array([1.0, 2.0, 3.0]), jnp.array([[2], [0], [2]]), lambda x: 10 * x, numbers, update_shape=(3,))""",
     "plait.lax.scatter_sub": """numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
 lax.scatter_sub(jnp.array([1.0, 2.0, 3.0]), jnp.array([[2], [0]]), jnp.array([5.0, 0.5]), numbers)""",
     "plait.nn.Conv1d": "nn.Conv1d(2, 4, 3, key=random.key(0))(jnp.ones((8, 2))).shape",
@@ -378,21 +384,21 @@ tree.leaves((1.0, Options("fast")))""",
 places = plait.mesh((2,), ("data",))
 f = plait.shard_map(centred, mesh=places, in_specs=plait.P("data"), out_specs=plait.P("data"))
 f(jnp.arange(4.0))""",
+    "plait.set_mesh": """with plait.set_mesh(plait.mesh((2,), ("data",))):
+    total = plait.shard_map(
+        lambda x: lax.psum(x, "data"), in_specs=plait.P("data"), out_specs=plait.P()
+    )(jnp.arange(4.0))
+total""",
     "plait.process_index": "plait.process_index()",
     "plait.process_count": "plait.process_count()",
     "plait.save_checkpoint": """plait.save_checkpoint("step.ckpt", {"w": jnp.ones(2), "step": 7}).wait()
 plait.load_checkpoint("step.ckpt", {"w": jnp.zeros(2), "step": 0})""",
     "plait.load_checkpoint": """plait.save_checkpoint("step.ckpt", {"w": jnp.ones(2), "step": 7}).wait()
 plait.load_checkpoint("step.ckpt", {"w": jnp.zeros(2), "step": 0})["step"]""",
-    "plait.set_mesh": """with plait.set_mesh(plait.mesh((2,), ("data",))):
-    total = plait.shard_map(
-        lambda x: lax.psum(x, "data"), in_specs=plait.P("data"), out_specs=plait.P()
-    )(jnp.arange(4.0))
-total""",
     "plait.nn.initializers.delta_orthogonal": "nn.initializers.delta_orthogonal()(random.key(0), (3, 1, 2)).shape",
     "plait.numpy.issubdtype": "jnp.issubdtype(jnp.float32, jnp.floating)",
     "plait.random.key_data": "random.key_data(random.key(7))",
     "plait.random.wrap_key_data": "random.wrap_key_data(jnp.array([0, 7], dtype=jnp.uint32))",
+    "plait.lax.pcast": "plait.vmap(lambda x: lax.pcast(x, 'i', to='varying'), axis_name='i')(jnp.arange(2.0))",
     "plait.lax.pvary": "plait.vmap(lambda x: lax.pvary(x, 'i'), axis_name='i')(jnp.arange(2.0))",
 }
-    "plait.lax.pcast": "plait.vmap(lambda x: lax.pcast(x, 'i', to='varying'), axis_name='i')(jnp.arange(2.0))",

@@ -9,10 +9,8 @@ SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
 from plait import lax
-from plait._control import scan
 from plait._derivatives import jvp, stop_gradient, vjp
 from plait._from_jax import dtype_of
-from plait._transforms import vmap
 
 _RULES: dict = {}
 
@@ -150,17 +148,7 @@ def _conj(step, x):
 
 @rule("round")
 def _round(step, x):
-    if int(step.params["rounding_method"]) == 1:
-        return lax.round(x)
-    away = lax.mul(lax.sign(x), lax.floor(lax.add(lax.abs(x), lax.full_like(x, 0.5))))
-    # A number that is whole already may not have another half added: the sum would be rounded.
-    is_whole = lax.eq(lax.round(x), x)
-    below_half = lax.eq(lax.abs(x), _just_below_half(x))
-    return lax.select_n(lax.bitwise_or(is_whole, below_half), away, lax.round(x))
-
-
-def _just_below_half(x):
-    return lax.nextafter(lax.full_like(x, 0.5), lax.full_like(x, 0))
+    return lax.round(x, int(step.params["rounding_method"]))
 
 
 @rule("select_n")
@@ -295,7 +283,15 @@ def _scatter(step, x, indices, updates):
     p = step.params
     if step.name == "scatter" and p["update_jaxpr"] is not None:
         program = step.once("update", lambda: step.program("update_jaxpr"))
-        return _scatter_apply(step, program, x, indices, updates)
+        return lax.scatter_apply(
+            x,
+            indices,
+            lambda element: program(element, element)[0],
+            lax.ScatterDimensionNumbers(*map(plain, p["dimension_numbers"])),
+            update_shape=updates.shape,
+            unique_indices=p["unique_indices"],
+            mode=_mode(step),
+        )
     numbers = lax.ScatterDimensionNumbers(*map(plain, p["dimension_numbers"]))
     scatter = getattr(lax, step.name.replace("-", "_"))
     return scatter(
@@ -307,14 +303,6 @@ def _scatter(step, x, indices, updates):
         unique_indices=p["unique_indices"],
         mode=_mode(step),
     )
-
-
-def _scatter_apply(step, program, x, indices, updates):
-    """x with a function of its elements in the places of the windows: JAX's x.at[i].apply(f)."""
-    numbers = lax.ScatterDimensionNumbers(*map(plain, step.params["dimension_numbers"]))
-    ones = lax.full(updates.shape, 1, "int32")
-    hits = lax.scatter_add(lax.full(x.shape, 0, "int32"), indices, ones, numbers, mode=_mode(step))
-    return lax.select_n(lax.gt(hits, lax.full_like(hits, 0)), x, program(x, x)[0])
 
 
 # --- Sums of products, windows, transforms -------------------------------------------------------
@@ -334,14 +322,18 @@ def _dot_general(step, x, y):
 @rule("ragged_dot_general")
 def _ragged_dot_general(step, x, y, group_sizes):
     numbers = step.params["ragged_dot_dimension_numbers"]
-    found = (
-        plain(tuple(map(tuple, sum(map(tuple, numbers.dot_dimension_numbers), ())))),
-        plain(tuple(numbers.lhs_ragged_dimensions)),
-        plain(tuple(numbers.rhs_group_dimensions)),
+    dtype = step.params["preferred_element_type"]
+    return lax.ragged_dot_general(
+        x,
+        y,
+        group_sizes,
+        lax.RaggedDotDimensionNumbers(
+            plain(numbers.dot_dimension_numbers),
+            plain(numbers.lhs_ragged_dimensions),
+            plain(numbers.rhs_group_dimensions),
+        ),
+        preferred_element_type=None if dtype is None else str(dtype),
     )
-    if found != (((1,), (1,), (), ()), (0,), (0,)):
-        step.refuse(f"plait's ragged_dot has no {numbers}")
-    return lax.ragged_dot(x, y, group_sizes)
 
 
 @rule("conv_general_dilated")
@@ -379,24 +371,24 @@ def _collective(step, *values):
 _FOLDS = {"add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "and", "or": "or"}
 
 
+def _folding(step):
+    program = step.program("jaxpr")
+    if len(step.in_avals) == 2:
+        return lambda a, b: program(a, b)[0]
+    return lambda a, b: tuple(program(*a, *b))
+
+
 @rule("reduce")
 def _reduce(step, *values):
-    """Folds one element after the other: JAX's function may be any."""
+    return _folded(step, lax.reduce, values, {"dimensions": plain(step.params["dimensions"])})
+
+
+def _folded(step, fold, values, options):
+    """The operands, which are the first half of the values, folded from the second half."""
     count = len(values) // 2
-    operands, inits = values[:count], values[count:]
-    axes = plain(step.params["dimensions"])
-    rest = [axis for axis in range(operands[0].ndim) if axis not in axes]
-    sizes = [operands[0].shape[axis] for axis in axes]
-    kept = step.shape()
-    steps, others = int(np.prod(sizes)), int(np.prod(kept))
-    rows = [
-        lax.reshape(lax.transpose(operand, (*axes, *rest)), (steps, others)) for operand in operands
-    ]
-    program = step.program("jaxpr")
-    fold = vmap(lambda carry, row: tuple(program(*carry, *row)))
-    carry = tuple(lax.broadcast(init, (others,)) for init in inits)
-    carry, _ = scan(lambda carry, row: (fold(carry, row), ()), carry, tuple(rows))
-    return [lax.reshape(each, kept) for each in carry]
+    if count == 1:
+        return fold(*values, _folding(step), **options)
+    return list(fold(values[:count], values[count:], _folding(step), **options))
 
 
 def _windows(step):
@@ -413,9 +405,8 @@ for _name in "sum max min prod".split():
 
 
 @rule("reduce_window")
-def _reduce_window(step, x, init):
-    program = step.program("jaxpr")
-    return lax.reduce_window(x, init, lambda a, b: program(a, b)[0], **_windows(step))
+def _reduce_window(step, *values):
+    return _folded(step, lax.reduce_window, values, _windows(step))
 
 
 def _window_choice(step):

@@ -259,3 +259,187 @@ def test_bits_of_floats():
     np.testing.assert_array_equal(
         lax.reduce_xor(I.reshape(2, 4), (1,)), np.bitwise_xor.reduce(I.reshape(2, 4), 1)
     )
+
+
+# Associative functions that are no known reduction, and a loop over elements for each.
+def geometric(x, y):
+    return x + y + x * y
+
+
+def second(x, y):
+    return y
+
+
+def affine(f, g):
+    """f, then g, of functions a x + b."""
+    return f[0] * g[0], f[1] * g[0] + g[1]
+
+
+def folded(function, init, elements):
+    for element in elements:
+        init = function(init, element)
+    return init
+
+
+@pytest.mark.parametrize("function, init", [(geometric, 0.0), (geometric, 0.5), (second, 0.0)])
+@pytest.mark.parametrize("shape, axes", [((5,), (0,)), ((3, 4), (1,)), ((2, 3, 4), (0, 2)), ((2, 0), (1,)),
+                                         ((2, 0), (0,)), ((3,), ())])  # fmt: skip
+def test_reduce_takes_any_associative_function(function, init, shape, axes):
+    x = rng.normal(size=shape)
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    count = int(np.prod([shape[axis] for axis in axes]))
+    rows = np.transpose(x, (*axes, *kept)).reshape(count, *(shape[axis] for axis in kept))
+    expected = folded(function, np.full(rows.shape[1:], init), rows)
+    f = lambda x: lax.reduce(x, init, function, axes)  # noqa: E731
+    check(f(x), expected)
+    check(plait.jit(f)(x), expected)
+    check(plait.vmap(f)(np.stack([x, x + 1]))[0], expected)
+    if x.size:
+        plait.grad_check(f, (x,))
+
+
+def test_several_arrays_are_reduced_at_once():
+    a, b = rng.normal(size=(3, 5)), rng.normal(size=(3, 5))
+    expected = folded(affine, (np.ones(3), np.zeros(3)), zip(a.T, b.T))
+    f = lambda a, b: lax.reduce((a, b), (1.0, 0.0), affine, (1,))  # noqa: E731
+    check(f(a, b), expected)
+    check(plait.jit(f)(a, b), expected)
+    plait.grad_check(lambda a, b: sum(each.sum() for each in f(a, b)), (a, b))
+    with pytest.raises(plait.ValueError, match="2 operands and 1 initial"):
+        lax.reduce((a, b), (1.0,), affine, (1,))
+    with pytest.raises(plait.ShapeError, match="one shape"):
+        lax.reduce((a, b[:2]), (1.0, 0.0), affine, (1,))
+    with pytest.raises(plait.ValueError, match="gives 1 arrays where 2 are folded"):
+        lax.reduce((a, b), (1.0, 0.0), lambda x, y: x[0], (1,))
+    with pytest.raises(plait.DtypeError, match="gives bool"):
+        lax.reduce(a, 0.0, lambda x, y: x < y, (1,))
+
+
+def windows_of(x, init, window, strides, padding, base, dilation):
+    """A window in row-major order for each place of the result."""
+    spread = np.full([(n - 1) * d + 1 for n, d in zip(x.shape, base)], init)
+    spread[tuple(slice(None, None, d) for d in base)] = x
+    padded = np.pad(spread, padding, constant_values=init)
+    counts = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(padded.shape, window, strides, dilation)]  # fmt: skip
+    result = np.empty((*counts, int(np.prod(window))))
+    for place in np.ndindex(*counts):
+        cut = tuple(slice(p * s, p * s + (w - 1) * d + 1, d) for p, s, w, d in zip(place, strides, window, dilation))  # fmt: skip
+        result[place] = padded[cut].ravel()
+    return result
+
+
+@pytest.mark.parametrize("function, init", [(geometric, 0.0), (geometric, 0.25), (second, 0.0)])
+@pytest.mark.parametrize("window, strides, padding, base, dilation", [
+    ((2, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)),
+    ((2, 2), (2, 1), ((1, 0), (1, 2)), (1, 1), (1, 1)),
+    ((3, 2), (1, 2), ((0, 1), (0, 0)), (2, 1), (1, 2)),
+    ((1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)),
+])  # fmt: skip
+def test_reduce_window_takes_any_associative_function(
+    function, init, window, strides, padding, base, dilation
+):
+    x = rng.normal(size=(4, 5))
+    cut = windows_of(x, init, window, strides, padding, base, dilation)
+    expected = folded(function, np.full(cut.shape[:-1], init), np.moveaxis(cut, -1, 0))
+    f = lambda x: lax.reduce_window(x, init, function, window, strides, padding, base, dilation)  # noqa: E731
+    check(f(x), expected)
+    check(plait.jit(f)(x), expected)
+    check(plait.vmap(f)(np.stack([x, x + 1]))[0], expected)
+    plait.grad_check(f, (x,))
+
+
+def test_windows_of_several_arrays_and_of_bits_of_integers():
+    a, b = rng.normal(size=6), rng.normal(size=6)
+    got = lax.reduce_window((a, b), (1.0, 0.0), affine, (3,), (1,), "VALID")
+    expected = [folded(affine, (1.0, 0.0), list(zip(a, b))[i : i + 3]) for i in range(4)]
+    check(got, tuple(np.transpose(expected)))
+    x = np.array([1, 2, 4, 12], np.int32)
+    assert lax.reduce_window(x, 0, lax.bitwise_or, (2,), (1,), "VALID").tolist() == [3, 6, 12]
+
+
+def test_a_function_of_ones_own_needs_a_size_that_is_a_number():
+    f = plait.mask(lambda x: lax.reduce(x, 0.0, geometric, (0,)), in_shapes="n", out_shapes="")
+    with pytest.raises(plait.MissingRuleError, match="named|number"):
+        f(np.ones(4), n=3)
+
+
+# Products of groups of rows, against a loop over groups.
+
+
+def test_ragged_products():
+    sizes, ends = np.array([2, 0, 3]), np.cumsum([2, 0, 3])
+    numbers = lax.RaggedDotDimensionNumbers
+    # The ragged axis is of lhs alone, behind a batch axis of both.
+    x, w = rng.normal(size=(2, 6, 4)), rng.normal(size=(2, 3, 4, 5))
+    expected = np.zeros((2, 6, 5))
+    for group, (size, end) in enumerate(zip(sizes, ends)):
+        expected[:, end - size : end] = x[:, end - size : end] @ w[:, group]
+    of_rows = numbers((((2,), (2,)), ((0,), (0,))), (1,), (1,))
+    f = lambda x, w: lax.ragged_dot_general(x, w, sizes, of_rows)  # noqa: E731
+    check(f(x, w), expected)
+    check(plait.jit(f)(x, w), expected)
+    plait.grad_check(f, (x, w))
+    each = np.array([[2, 0, 3], [1, 4, 0]])
+    check(lax.ragged_dot_general(x, w, each, of_rows)[0], expected[0])
+    check(lax.ragged_dot_general(x, w, each, of_rows)[1, 1:5], x[1, 1:5] @ w[1, 1])
+    # It is contracted.
+    y = rng.normal(size=(6, 5))
+    contracted = numbers((((0,), (0,)), ((), ())), (0,), ())
+    expected = [x[0, e - s : e].T @ y[e - s : e] for s, e in zip(sizes, ends)]
+    check(lax.ragged_dot_general(x[0], y, sizes, contracted), np.stack(expected))
+    # It is a batch axis.
+    batched = numbers((((1,), (1,)), ((0,), (0,))), (0,), ())
+    expected = np.einsum("bk,bkn->bn", x[0], w[0, 0][None] * np.arange(6.0)[:, None, None])
+    expected[5:] = 0
+    matrices = w[0, 0][None] * np.arange(6.0)[:, None, None]
+    check(lax.ragged_dot_general(x[0], matrices, sizes, batched), expected)
+    with pytest.raises(plait.ShapeError, match="no axis of rhs for the groups"):
+        lax.ragged_dot_general(x[0], w[0, 0], sizes, numbers((((1,), (0,)), ((), ())), (0,), ()))
+
+
+def test_scatter_apply_applies_a_function_as_often_as_an_element_is_named():
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    x, rows = rng.normal(size=(4, 3)), np.array([[2], [0], [2]])
+    expected = x.copy()
+    for (row,) in rows:
+        expected[row] = np.sin(expected[row])
+    f = lambda x: lax.scatter_apply(x, rows, pnp.sin, numbers, update_shape=(3, 3))  # noqa: E731
+    check(f(x), expected)
+    check(plait.jit(f)(x), expected)
+    check(plait.vmap(f)(x[None])[0], expected)
+
+    def once(x):
+        unique = {"update_shape": (2, 3), "unique_indices": True}
+        return lax.scatter_apply(x, rows[:2], pnp.sin, numbers, **unique)
+
+    plait.grad_check(once, (x,))
+
+
+def test_round_takes_halves_to_either_side():
+    x = np.array([-2.5, -1.5, -0.5, -0.0, 0.49999997, 0.5, 1.5, 2.5, 4503599627370497.0, np.inf])
+    check(lax.round(x), np.round(x))
+    away = lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)
+    check(away, np.where(np.abs(x) < 2**52, np.copysign(np.floor(np.abs(x) + 0.5), x), x))
+    assert np.signbit(np.asarray(away)[3])
+    small = np.nextafter(np.float32(0.5), np.float32(0))
+    assert float(lax.round(small, 0)) == 0.0
+
+
+def test_rng_bit_generator_counts_the_elements_it_drew():
+    key = np.array([3, 1, 4, 2], np.uint32)
+    again, none = lax.rng_bit_generator(key, (0,))
+    assert np.array_equal(again, key) and none.shape == (0,)
+    next_key, bits = lax.rng_bit_generator(key, (5, 7))
+    assert next_key.tolist() == [3, 1, 39, 2] and bits.dtype == np.uint32
+    _, more = plait.jit(lambda key: lax.rng_bit_generator(key, (5, 7)))(next_key)
+    assert not np.array_equal(bits, more)
+    carried = lax.rng_bit_generator(np.array([0, 0, 2**32 - 1, 5], np.uint32), (2,))[0]
+    assert carried.tolist() == [0, 0, 1, 6]
+    wide = np.array([3 + (1 << 32), 4 + (2 << 32)], np.uint64)
+    wide_key, same = lax.rng_bit_generator(wide, (5, 7))
+    assert np.array_equal(same, bits) and wide_key.tolist() == [int(wide[0]), int(wide[1]) + 35]
+    keys = np.arange(24, dtype=np.uint32).reshape(2, 3, 4)
+    f = plait.vmap(plait.vmap(lambda key: lax.rng_bit_generator(key, (4,), np.uint8)))
+    check(f(keys)[1][1, 2], lax.rng_bit_generator(keys[1, 2], (4,), np.uint8)[1])
+    with pytest.raises(plait.DtypeError, match="uint32"):
+        lax.rng_bit_generator(key[:2], (3,))

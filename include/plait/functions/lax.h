@@ -48,15 +48,22 @@ Array cumlogsumexp(Operand operand, int axis = 0, bool reverse = false);
 // keys in sorted order, and values in the order of their keys.
 std::pair<Array, Array> sort_key_val(Operand keys, Operand values, int dimension = -1,
                                      bool is_stable = true);
-// Reduces with a function such as lax::max, which is recognised by its trace: add, mul, max, min,
-// bitwise_and or bitwise_or; MissingRuleError for others. dimensions are axes.
-Array reduce(Operand operands, Operand init_values, const BinaryFunction& computation,
+// Folds with an associative function of two scalars. add, mul, max, min, bitwise_and and bitwise_or
+// are recognised by their trace; others are applied to neighbours, log2(n) times. dimensions are
+// axes. Of n operands of one shape at once, computation takes n elements and n more, and gives n.
+Array reduce(Operand operand, Operand init_value, const BinaryFunction& computation,
              const std::vector<int>& dimensions);
+Arrays reduce(Operands operands, Operands init_values, const Function& computation,
+              const std::vector<int>& dimensions);
 // Padding and the holes of base_dilation hold the initial value.
 Array reduce_window(Operand operand, Operand init_value, const BinaryFunction& computation,
                     const Shape& window_dimensions, const Shape& window_strides = {},
                     const WindowPadding& padding = "VALID", const Shape& base_dilation = {},
                     const Shape& window_dilation = {});
+Arrays reduce_window(Operands operands, Operands init_values, const Function& computation,
+                     const Shape& window_dimensions, const Shape& window_strides = {},
+                     const WindowPadding& padding = "VALID", const Shape& base_dilation = {},
+                     const Shape& window_dilation = {});
 Array conv(Operand lhs, Operand rhs, const Shape& window_strides, const WindowPadding& padding,
            std::optional<DType> preferred_element_type = {});
 

@@ -18,6 +18,15 @@ Array nextafter(Operand x1, Operand x2);
 Array reduce_precision(Operand operand, int exponent_bits, int mantissa_bits);
 Array reduce_xor(Operand operand, const std::vector<int>& axes);
 
+// Halves, where two whole numbers are equally near. round(x) of primitives.h takes the even one.
+enum class RoundingMethod { away_from_zero, to_nearest_even };
+Array round(Operand x, RoundingMethod rounding_method);
+
+// A new key and random bits of a dtype without sign, for a key that is not typed: uint32[4] or
+// uint64[2], the words of a key and a counter, which goes up by the number of elements.
+std::pair<Array, Array> rng_bit_generator(Operand key, const Shape& shape,
+                                          DType dtype = DType::uint32);
+
 // --- Shapes --------------------------------------------------------------------------------------
 
 Array broadcast_to_rank(Operand x, int rank);
@@ -31,6 +40,11 @@ Array index_take(Operand src, Operands idxs, const std::vector<int>& axes);
 Array scatter_sub(Operand operand, Operand scatter_indices, Operand updates,
                   const ScatterDimensionNumbers& dimension_numbers,
                   const ScatterOptions& options = {});
+// operand with func, a function of a scalar, of its elements in the windows of a scatter whose
+// updates would have this shape: as often as windows name an element.
+Array scatter_apply(Operand operand, Operand scatter_indices, const Function& func,
+                    const ScatterDimensionNumbers& dimension_numbers, const Shape& update_shape,
+                    const ScatterOptions& options = {});
 
 // The arrays as they are, behind a wall that merging and reordering of equations do not pass.
 Arrays optimization_barrier(Operands operand);
@@ -69,6 +83,20 @@ Array conv_general_dilated_local(Operand lhs, Operand rhs, const Shape& window_s
 // The rows of lhs in groups of these sizes, each multiplied with a matrix of rhs.
 Array ragged_dot(Operand lhs, Operand rhs, Operand group_sizes,
                  std::optional<DType> preferred_element_type = {});
+// dot_general where one axis of lhs is ragged: group_sizes says how many of its places, one group
+// after the other, belong to each group. group_sizes has the groups as its last axis and, before
+// it, none or the batch axes of lhs and those of the ragged axis's kind that come before it.
+struct RaggedDotDimensions {
+  DotDimensions dot;
+  int lhs_ragged = 0;
+  std::optional<int> rhs_group = {};  // where the ragged axis is of lhs alone
+};
+// The ragged axis is of lhs alone: each place meets the matrix of its group along rhs_group, and
+// places beyond the groups give 0. It is contracted: one sum for each group, along a first axis of
+// the result. It is a batch axis: dot_general, and places beyond the groups give 0.
+Array ragged_dot_general(Operand lhs, Operand rhs, Operand group_sizes,
+                         const RaggedDotDimensions& dimensions,
+                         std::optional<DType> preferred_element_type = {});
 std::pair<Array, Array> approx_max_k(Operand operand, Dim k, int reduction_dimension = -1);
 std::pair<Array, Array> approx_min_k(Operand operand, Dim k, int reduction_dimension = -1);
 

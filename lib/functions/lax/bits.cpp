@@ -165,6 +165,50 @@ Array lax::reduce_xor(Operand operand, const std::vector<int>& axes) {
   return is_bool(x.dtype()) ? reduce_or(x, dims) : reduce_sum(x, dims);
 }
 
+Array lax::round(Operand x, RoundingMethod rounding_method) {
+  const Array even = round(x);
+  if (rounding_method == RoundingMethod::to_nearest_even) return even;
+  // Where x lies between the even one and the other, the other is farther from 0 if it is not.
+  const Array size = abs(x), below = floor(size), one = filled(1, size);
+  const Array is_half = ge(sub(size, below), filled(0.5, size));
+  return numpy::copysign(select(is_half, add(below, one), below), x);
+}
+
+std::pair<Array, Array> lax::rng_bit_generator(Operand key, const Shape& shape, DType dtype) {
+  const bool is_wide = key.dtype() == DType::uint64;
+  if (!(is_wide || key.dtype() == DType::uint32) || key.ndim() != 1 ||
+      key.shape(0) != Dim(is_wide ? 2 : 4))
+    throw DtypeError("rng_bit_generator: a key " + key.aval().to_string(),
+                     "give uint32[4] or uint64[2]");
+  if (!is_unsigned_integer(dtype))
+    throw DtypeError("rng_bit_generator: bits of dtype " + std::string(name_of(dtype)),
+                     "ask for uint8, uint16, uint32 or uint64");
+  Arrays words;
+  for (const Array& word : numpy::unstack(key, 0)) {
+    words.push_back(astype(word, DType::uint32));
+    if (is_wide)
+      words.push_back(
+          astype(shift_right_logical(word, Array::literal(32, DType::uint64)), DType::uint32));
+  }
+  Array stream = numpy::stack({words[0], words[1]}, 0);
+  for (int i : {2, 3}) stream = random_fold(stream, words[i]);
+  const Array bits = random_bits(stream, shape, int(size_of(dtype)) * 8);
+  const Array drawn = number_of(shape.num_elements(), DType::uint64);
+  const Array low = astype(drawn, DType::uint32);
+  const Array high =
+      astype(shift_right_logical(drawn, Array::literal(32, DType::uint64)), DType::uint32);
+  const Array next = add(words[2], low);
+  const Array last = add(add(words[3], high), astype(lt(next, low), DType::uint32));
+  auto wide = [](const Array& lower, const Array& upper) {
+    const Array shifted =
+        shift_left(astype(upper, DType::uint64), Array::literal(32, DType::uint64));
+    return bitwise_or(astype(lower, DType::uint64), shifted);
+  };
+  const Arrays parts = is_wide ? Arrays{wide(words[0], words[1]), wide(next, last)}
+                               : Arrays{words[0], words[1], next, last};
+  return {numpy::stack(parts, 0), bits};
+}
+
 namespace {
 
 // Parts of elements are a last axis. They are taken out, and put together, by shifts.
@@ -208,6 +252,19 @@ Array bits_as(Operand operand, DType new_dtype) {
   return lax::bitcast_convert_type(whole, new_dtype);
 }
 
+std::pair<Array, Array> rng_bit_generator_of(Operand key, const Shape& shape,
+                                             std::optional<DType> dtype, int algorithm) {
+  if (algorithm < 0 || algorithm > 2)
+    throw ValueError("rng_bit_generator: algorithm is " + std::to_string(algorithm),
+                     "give one of lax.RandomAlgorithm");
+  return lax::rng_bit_generator(key, shape, dtype.value_or(DType::uint32));
+}
+Array round_of(Operand x, int rounding_method) {
+  if (rounding_method != 0 && rounding_method != 1)
+    throw ValueError("round: rounding_method is " + std::to_string(rounding_method),
+                     "give one of lax.RoundingMethod");
+  return lax::round(x, lax::RoundingMethod(rounding_method));
+}
 Array reduce_xor_of(Operand operand, const std::vector<int>& axes) {
   return lax::reduce_xor(operand, axes);
 }
@@ -230,6 +287,17 @@ Array reduce_xor_of(Operand operand, const std::vector<int>& axes) {
              "Floats rounded, half to even, to so many bits of exponent and mantissa: what is too "
              "large becomes infinite, what is too small 0. The dtype stays.",
              &lax::reduce_precision),
+    function("lax", "round(x, rounding_method=1)",
+             "The nearest integer, of floats; of halves the even one, or with "
+             "lax.RoundingMethod.AWAY_FROM_ZERO (0), which is JAX's default, the larger one in "
+             "size.",
+             &round_of),
+    function("lax", "rng_bit_generator(key, shape, dtype=None, algorithm=0, *, out_sharding=None!)",
+             "(new key, bits) for the words of a key that is not typed, uint32[4] or uint64[2]: "
+             "bits of shape and of an unsigned dtype, uint32 by default. The generator is that of "
+             "random, for every algorithm of lax.RandomAlgorithm; the last half of the key counts "
+             "elements.",
+             &rng_bit_generator_of),
     function("lax", "reduce_xor(operand, axes)", "Exclusive or over axes, of integers or bools.",
              &reduce_xor_of),
 };

@@ -139,23 +139,6 @@ Array lax::conv_general_dilated_local(Operand lhs, Operand rhs, const Shape& win
   return transpose(product, order);
 }
 
-// Each row is multiplied with the matrix of its group: the sum over groups of masked products.
-Array lax::ragged_dot(Operand lhs, Operand rhs, Operand group_sizes,
-                      std::optional<DType> preferred_element_type) {
-  if (lhs.ndim() != 2 || rhs.ndim() != 3 || group_sizes.ndim() != 1 ||
-      !(group_sizes.shape(0) == rhs.shape(0)) || !(lhs.shape(1) == rhs.shape(1)))
-    throw ShapeError("ragged_dot: operands of shapes (" + lhs.shape().to_string() + "), (" +
-                         rhs.shape().to_string() + ") and (" + group_sizes.shape().to_string() +
-                         ")",
-                     "give rows (m, k), a matrix (k, n) for each group, and the groups' sizes");
-  const Array ends = cumsum(group_sizes, 0), starts = sub(ends, group_sizes);
-  const Array row = numpy::expand_dims(counting(lhs.shape(0), ends.dtype()), {1});
-  const Array member =
-      numpy::logical_and(numpy::greater_equal(row, starts), numpy::less(row, ends));
-  return numpy::einsum("mg,mk,gkn->mn", {astype(member, lhs.dtype()), lhs, rhs},
-                       preferred_element_type);
-}
-
 std::pair<Array, Array> lax::approx_max_k(Operand operand, Dim k, int reduction_dimension) {
   return top_k(operand, k, reduction_dimension);
 }
@@ -235,12 +218,6 @@ Array local_of(Operand lhs, Operand rhs, const Shape& window_strides,
              "result as spatial axes, and as input features those of "
              "conv_general_dilated_patches.",
              &local_of),
-    function("lax",
-             "ragged_dot(lhs, rhs, group_sizes, precision=None!, preferred_element_type=None, "
-             "group_offset=None!)",
-             "The rows of lhs (m, k), of which the first group_sizes[0] are multiplied with rhs[0] "
-             "(k, n), the next group_sizes[1] with rhs[1], and so on; rows beyond are 0.",
-             &lax::ragged_dot),
     function("lax",
              "approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95!, "
              "reduction_input_size_override=-1!, aggregate_to_topk=True!)",

@@ -77,8 +77,6 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax", "sign(x)", "-1, 0 or 1; NaN of NaN; x / |x| of complex numbers.", &lax::sign),
     function("lax", "floor(x)", "The largest integer not above x, of floats.", &lax::floor),
     function("lax", "ceil(x)", "The smallest integer not below x, of floats.", &lax::ceil),
-    function("lax", "round(x)", "The nearest integer, halves to the even one, of floats.",
-             &lax::round),
     function("lax", "exp(x)", "The exponential, of floats or complex numbers.", &lax::exp),
     function("lax", "exp2(x)", "2 to the power x, of floats or complex numbers.", &lax::exp2),
     function("lax", "expm1(x)", "exp(x) - 1, exact near 0, of floats or complex numbers.",

@@ -2,6 +2,7 @@
 // lax_numbers.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax_numbers.h>
+#include <plait/transforms/transforms.h>
 
 #include "functions/lax/arguments.h"
 
@@ -54,6 +55,53 @@ Array lax::scatter_sub(Operand operand, Operand scatter_indices, Operand updates
   return scatter_add(operand, scatter_indices, neg(updates), dimension_numbers, options);
 }
 
+namespace {
+
+// A function of a scalar, of every element.
+Array mapped(const Function& function, const Array& x) {
+  const Dim count = x.shape().num_elements();
+  if (count == Dim(0)) return x;
+  flat::VmapOptions lanes;
+  lanes.in_dims = {0};
+  lanes.out_dims = [](std::size_t outputs) { return std::vector<std::optional<int>>(outputs, 0); };
+  lanes.size = count;
+  const Function one = [&](std::span<const Array> scalar) -> Arrays {
+    const Arrays results = function(scalar);
+    if (results.size() != 1 || results[0].ndim() != 0)
+      throw ShapeError("scatter_apply: the function does not give a scalar for a scalar",
+                       "give a function of one element");
+    return {yielded(results[0], x.dtype(), x.aval().weak, "scatter_apply")};
+  };
+  const Arrays flat{lax::reshape(x, {count})};
+  return lax::reshape(flat::vmap(one, flat, lanes)[0], x.shape());
+}
+
+}  // namespace
+
+Array lax::scatter_apply(Operand operand, Operand scatter_indices, const Function& func,
+                         const ScatterDimensionNumbers& dimension_numbers,
+                         const Shape& update_shape, const ScatterOptions& options) {
+  const Array none = full(operand.shape(), 0, DType::int32);
+  const Array hits = scatter_add(none, scatter_indices, full(update_shape, 1, DType::int32),
+                                 dimension_numbers, options);
+  auto applied = [&](const Array& x, const Array& left) {
+    return select(gt(left, none), mapped(func, x), x);
+  };
+  if (options.unique_indices || operand.shape().num_elements() == Dim(0))
+    return applied(operand, hits);
+  std::vector<int> axes;
+  for (int axis = 0; axis < operand.ndim(); ++axis) axes.push_back(axis);
+  const Arrays init{operand, hits};
+  return flat::while_loop(
+      [&](std::span<const Array> x) {
+        return Arrays{gt(reduce_max(x[1], axes), constant(0, x[1]))};
+      },
+      [&](std::span<const Array> x) {
+        return Arrays{applied(x[0], x[1]), sub(x[1], constant(1, x[1]))};
+      },
+      init, {}, "scatter_apply")[0];
+}
+
 Arrays lax::optimization_barrier(Operands operand) {
   return operand.empty() ? Arrays() : Arrays(bind(barrier_p, operand));
 }
@@ -70,6 +118,15 @@ Array scatter_sub_of(Operand operand, Operand scatter_indices, Operand updates,
   return lax::scatter_sub(operand, scatter_indices, updates,
                           scatter_dimensions_of(dimension_numbers),
                           {mode_of(mode, "scatter_sub"), unique_indices, indices_are_sorted});
+}
+
+Array scatter_apply_of(Operand operand, Operand scatter_indices, const Function& func,
+                       const Argument& dimension_numbers, const Shape& update_shape,
+                       bool indices_are_sorted, bool unique_indices,
+                       const std::optional<std::string>& mode) {
+  return lax::scatter_apply(operand, scatter_indices, func,
+                            scatter_dimensions_of(dimension_numbers), update_shape,
+                            {mode_of(mode, "scatter_apply"), unique_indices, indices_are_sorted});
 }
 
 [[maybe_unused]] const FunctionInfo* const joining_catalogue[] = {
@@ -94,6 +151,13 @@ Array scatter_sub_of(Operand operand, Operand scatter_indices, Operand updates,
              "scatter that subtracts updates from the elements; places that are named twice lose "
              "both.",
              &scatter_sub_of),
+    function("lax",
+             "scatter_apply(operand, scatter_indices, func, dimension_numbers, *, "
+             "update_shape=(), indices_are_sorted=False, unique_indices=False, mode=None)",
+             "operand with func, a function of one element, of the elements in the windows of a "
+             "scatter with updates of update_shape: twice of those that are named twice, and so "
+             "on. With unique_indices=True it has a gradient.",
+             &scatter_apply_of),
     function("lax", "optimization_barrier(operand)",
              "A tree of arrays as it is, of which nothing is computed before all of it: behind a "
              "wall that merging and reordering of equations do not pass.",

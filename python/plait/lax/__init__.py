@@ -67,6 +67,29 @@ class ConvDimensionNumbers(_typing.NamedTuple):
     out_spec: tuple[int, ...]
 
 
+class RaggedDotDimensionNumbers(_typing.NamedTuple):
+    """What the axes of ragged_dot_general's operands mean, as in JAX."""
+
+    dot_dimension_numbers: DotDimensionNumbers
+    lhs_ragged_dimensions: tuple[int, ...]
+    rhs_group_dimensions: tuple[int, ...]
+
+
+class RoundingMethod(_enum.IntEnum):
+    """Where round takes halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class RandomAlgorithm(_enum.IntEnum):
+    """JAX's algorithms of rng_bit_generator, which all mean plait's generator."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
 class GatherScatterMode(str, _enum.Enum):
     """What becomes of windows outside the array; its members may stand for their words."""
 

@@ -5,12 +5,20 @@
 namespace plait::python {
 namespace {
 
+// Whether a function takes its arrays as they are, or, if there are more than two, as two tuples.
+enum class Takes { arrays, halves };
+
 // A Python function of arrays, which returns one array or a sequence of them, as a C++ function.
-Function to_function_of_arrays(py::object callable, std::string what) {
-  return [shared = share(std::move(callable)), what = std::move(what)](std::span<const Array> x) {
+Function to_function_of_arrays(py::object callable, std::string what, Takes takes) {
+  return [shared = share(std::move(callable)), what = std::move(what),
+          takes](std::span<const Array> x) {
     py::gil_scoped_acquire gil;
     const py::object function = borrowed(static_cast<PyObject*>(shared.get()));
-    const py::object result = function(*py::tuple(from_arrays(x)));
+    const std::size_t half = x.size() / 2;
+    const py::object result = takes == Takes::halves && half > 1
+                                  ? function(py::tuple(from_arrays(x.first(half))),
+                                             py::tuple(from_arrays(x.subspan(half))))
+                                  : function(*py::tuple(from_arrays(x)));
     if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr()))
       return Arrays{to_array(result.ptr(), {what})};
     Arrays outputs;
@@ -84,8 +92,8 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
     return any_argument(parts.ptr(), info, index, depth + 1);
   }
   if (PyCallable_Check(object) && type.find("function") != std::string::npos)
-    return to_function_of_arrays(borrowed(object),
-                                 Role{info.name, info.parameters[index].name}.to_string());
+    return to_function_of_arrays(
+        borrowed(object), Role{info.name, info.parameters[index].name}.to_string(), Takes::arrays);
   if (PySequence_Check(object) && !PyBytes_Check(object) && depth < 64) {  // a user's own class
     const py::object list = owned(PySequence_List(object));
     return any_argument(list.ptr(), info, index, depth + 1);
@@ -130,7 +138,10 @@ Argument to_argument(PyObject* object, const FunctionInfo& info, std::size_t ind
       if (!PyCallable_Check(object))
         throw DtypeError(role.to_string() + " is " + text_of(object) + " and should be a function",
                          "call it as " + info.signature);
-      return to_function_of_arrays(borrowed(object), role.to_string());
+      return to_function_of_arrays(borrowed(object), role.to_string(),
+                                   info.parameters[index].type.ends_with("two tuples of them")
+                                       ? Takes::halves
+                                       : Takes::arrays);
     default:
       return any_argument(object, info, index);
   }

@@ -14,7 +14,7 @@ import plait.numpy as _numpy
 from plait import lax as _lax
 from plait._plait import catalogue as _catalogue
 from plait.lax import *  # noqa: F403
-from plait.lax import Precision
+from plait.lax import Precision, RoundingMethod
 
 from jax import _doors
 from jax._dtypes import canonical, converted, creating, dtype_of
@@ -33,6 +33,16 @@ from jax.lax._control import (
 _PROMOTING = set("add sub mul div rem pow max min atan2 nextafter clamp complex".split())
 for _name, _function in _catalogue("lax").items():
     globals()[_name] = (promoting if _name in _PROMOTING else narrowing)(getattr(_lax, _name))
+
+
+_mul = globals()["mul"]
+
+
+def mul(x, y, *, out_dtype=None):
+    """x * y; of a dtype into which both are converted, where one is given."""
+    if out_dtype is None:
+        return _mul(x, y)
+    return _mul(convert_element_type(x, out_dtype), convert_element_type(y, out_dtype))
 
 
 def _over_axis(function):
@@ -56,7 +66,9 @@ for _name in (
 ).split():
     globals()[_name] = _over_axis(globals()[_name])
 _doors.load(__name__, "linalg")  # in the place of plait's
-for _name in "gather scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub".split():
+for _name in (
+    "gather scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"
+).split():
     globals()[_name] = indexing(globals()[_name])
 PrecisionLike = typing.Any
 DotDimensionNumbers = ConvGeneralDilatedDimensionNumbers = typing.Any
@@ -72,13 +84,6 @@ def convert_element_type(operand, new_dtype=None, weak_type=False):
     )
 
 
-class RoundingMethod(enum.IntEnum):
-    """Where round takes halves."""
-
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
-
-
 class FftType(enum.IntEnum):
     """The transforms of fft."""
 
@@ -89,12 +94,8 @@ class FftType(enum.IntEnum):
 
 
 def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
-    """The nearest whole numbers; plait's are always the even ones of two."""
-    if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
-        return _lax.round(x)
-    x = converted(x)
-    whole = _numpy.trunc(x)
-    return whole + _numpy.where(_numpy.abs(x - whole) >= 0.5, _numpy.sign(x), 0).astype(x.dtype)
+    """The nearest whole numbers."""
+    return _lax.round(converted(x), RoundingMethod(rounding_method))
 
 
 def fft(x, fft_type, fft_lengths):
