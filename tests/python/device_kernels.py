@@ -376,6 +376,7 @@ def same_bits(f, *inputs):
     if not isinstance(expected, tuple):
         actual, expected = (actual,), (expected,)
     for a, b in zip(actual, expected, strict=True):
+        assert a.device == DEVICE and a.dtype == b.dtype
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
@@ -800,6 +801,170 @@ def pseudo_inverses():
     for dtype in KINDS:
         for x in matrices(dtype, (3, 3), (9, 4), (2, 5, 8)):
             like_cpu(pnp.linalg.pinv, x)
+
+
+@case
+def systems_of_three_diagonals():
+    for dtype in KINDS:
+        for n, sides in [(1, 2), (2, 1), (7, 3), (33, 40)]:
+            dl, d, du = matrices(dtype, (2, n), (2, n), (2, n))
+            like_cpu(lax.linalg.tridiagonal_solve, dl, d, du, next(matrices(dtype, (2, n, sides))))
+    d = np.array([1.0, 0.0, 0.0, 2.0])  # whose rows change places
+    like_cpu(lax.linalg.tridiagonal_solve, d * 0 + 3, d, d * 0 + 0.5, floats(4, 2))
+
+
+@case
+def updated_factors():
+    for dtype in KINDS:
+        for x, w in zip(matrices(dtype, *SQUARE), matrices(dtype, *(s[:-1] for s in SQUARE))):
+            like_cpu(lax.linalg.cholesky_update, np.triu(x), w)
+    like_cpu(lax.linalg.cholesky_update, np.zeros((3, 3)), np.array([0.0, 2.0, 0.0]))
+
+
+@case
+def columns_in_order_of_their_rest():
+    for dtype in KINDS:
+        for x in matrices(dtype, *SQUARE, (9, 4), (4, 9), (2, 20, 31)):
+            like_cpu(lambda x: tuple(lax.linalg.qr(x, pivoting=True, full_matrices=False)), x)
+    low = floats(7, 2) @ floats(2, 7)
+    like_cpu(lambda x: lax.linalg.qr(x, pivoting=True)[2][:2], low)
+
+
+@case
+def unitary_factors():
+    for dtype in KINDS:
+        for x in matrices(dtype, *SQUARE, (9, 4), (4, 9)):
+            like_cpu(lambda x: tuple(plait.scipy.linalg.polar(x)), x)
+    close(
+        plait.jit(lambda x: plait.scipy.linalg.polar(x)[0])(*there(np.zeros((3, 2)))), np.eye(3, 2)
+    )
+
+
+@case
+def general_matrices():
+    """Eigenvalues in any part of the plane, in the order of the CPU, and eigenvectors of its phases."""
+    for dtype in KINDS:
+        is_wide = dtype in ("f8", "c16")
+        bound = 1e-9 if is_wide else 2e-4
+        for x in matrices(dtype, *([(1, 1), (2, 5, 5), (12, 12)] if is_wide else [(4, 4)])):
+
+            def same(f, x=x):
+                actual, expected = plait.jit(f)(*there(x)), f(x)
+                for a, b in zip(actual, expected, strict=True):
+                    close(a, b, bound)
+
+            # Blocks of two rows may be turned in themselves.
+            t, z = (np.asarray(y) for y in plait.jit(plait.scipy.linalg.schur)(*there(x)))
+            close(z @ t @ adjoint(z), x, bound)
+            close(adjoint(z) @ z, np.broadcast_to(np.eye(x.shape[-1], dtype=dtype), x.shape), bound)
+            assert not np.tril(t, -2).any()
+            same(lambda x: tuple(plait.scipy.linalg.schur(x, output="complex")))
+            same(lambda x: tuple(lax.linalg.eig(x)))
+            same(lambda x: (pnp.linalg.eigvals(x), plait.scipy.linalg.sqrtm(x @ x)))
+    turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 2]])
+    like_cpu(lambda x: tuple(lax.linalg.eig(x)), turn)
+    like_cpu(lambda x: tuple(lax.linalg.schur(x)), np.triu(floats(4, 4)))
+    like_cpu(lambda x: tuple(lax.linalg.eig(x)), np.zeros((3, 3)))
+    unknown = turn.copy()
+    unknown[1, 1] = np.nan
+    like_cpu(lambda x: (*lax.linalg.eig(x), *lax.linalg.schur(x)), unknown)
+
+
+@case
+def derivatives_of_general_matrices():
+    x = floats(4, 4) + 5 * np.eye(4)
+    like_cpu(plait.grad(lambda x: abs(plait.scipy.linalg.sqrtm(x)).sum()), x)
+    like_cpu(plait.grad(lambda x: plait.scipy.linalg.polar(x)[0].sum()), x)
+    like_cpu(plait.vmap(lambda x: plait.scipy.linalg.expm(x)), floats(3, 4, 4))
+
+
+# --- Known arrays --------------------------------------------------------------------------------
+
+
+@case
+def known_arrays():
+    """Those that rules take along lie on the device before the first call, or are numbers of a kernel."""
+    for n in [5, 50, 100]:
+        table = pnp.asarray(floats(n, dtype="f4"))
+
+        @plait.custom_jvp
+        def weighted(x):
+            return x * table
+
+        weighted.defjvp(lambda x, dx: (weighted(x[0]), dx[0] * table))
+        x = floats(n, dtype="f4")
+        slope = plait.grad(lambda x: pnp.tanh(weighted(x)).sum())
+        same_bits(slope, x)
+        same_bits(lambda x: lax.scan(lambda c, e: (c * table + e, c.sum()), x, x)[0], x)
+        assert " host" not in plait.jit(slope, device=DEVICE).explain(*there(x))
+
+
+# --- Dtypes for storage ---------------------------------------------------------------------------
+
+
+@case
+def stored_numbers():
+    x = np.concatenate([floats(61, dtype="f4") * 200, [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-6]])
+    x = x.astype("f4")
+    for name in ["float8_e4m3fn", "float8_e5m2", "int4", "uint4"]:
+        stored = pnp.asarray(x).astype(name)
+        same_bits(lambda x, name=name: x.astype(name), pnp.asarray(x))
+        same_bits(lambda s: (s.astype("f4") * 2, s.reshape(-1, 1)[::2], s), stored)
+        same_bits(lambda s: pnp.concatenate([s, s[::-1]])[np.array([3, 99, 5])], stored)
+        same_bits(lambda s, w: s.astype("bfloat16").astype("f4") * w, stored, x)
+        same_bits(
+            lambda s, name=name: lax.scan(
+                lambda c, e: ((c.astype("f4") + e.astype("f4")).astype(name), c), s[0], s
+            ),
+            stored[:9],
+        )
+        alone = plait.device_put(stored, DEVICE)
+        assert np.asarray(alone.astype("f4")).tobytes() == np.asarray(stored.astype("f4")).tobytes()
+        assert np.asarray(alone).tobytes() == np.asarray(stored).tobytes()
+
+
+@case
+def keys_of_random_numbers():
+    random = plait.random
+
+    def draw(key):
+        first, second = random.split(key)
+        keys = random.split(random.fold_in(second, 7), 3)
+        return random.normal(first, (5,)), plait.vmap(lambda k: random.bits(k, (4,)))(keys), keys
+
+    step, key = plait.jit(draw), random.key(3)
+    actual, expected = step(plait.device_put(key, DEVICE)), step(key)
+    for a, b in zip(actual[:2], expected[:2], strict=True):
+        assert a.device == DEVICE and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    data = [np.asarray(random.key_data(keys)) for keys in (actual[2], expected[2])]
+    assert actual[2].device == DEVICE and data[0].tobytes() == data[1].tobytes()
+
+
+# --- Places of a mesh -----------------------------------------------------------------------------
+
+
+@case
+def places_of_a_mesh():
+    """One after the other on the device: the bits of the CPU."""
+    mesh = plait.mesh((2, 2), ("x", "y"))
+
+    def steps(x, w):
+        def place(x, w):
+            total = lax.psum(x * w, "x")
+            ring = [(i, (i + 1) % 2) for i in range(2)]
+            moved = lax.ppermute(x, "y", ring) + lax.axis_index("x").astype(x.dtype)
+            rows = lax.all_gather(x[0], "y")
+            turned = lax.all_to_all(rows, "y", 0, 0)
+            most = lax.pmax(abs(x).max(), "x")
+            return moved * most + total, rows.sum(0) + turned.max(0)
+
+        specs = (plait.P("x", "y"), plait.P(None, "y"))
+        results = (plait.P("x", "y"), plait.P(("x", "y")))
+        return plait.shard_map(place, mesh, specs, results)(x, w)
+
+    x, w = floats(4, 6, dtype="f4"), floats(2, 6, dtype="f4")
+    same_bits(steps, x, w)
+    same_bits(lambda x, w: plait.grad(lambda x: (steps(x, w)[0] ** 2).max())(x), x, w)
 
 
 # --- Indices -------------------------------------------------------------------------------------

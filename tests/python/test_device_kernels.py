@@ -12,6 +12,7 @@ import sys
 
 import pytest
 from device_kernels import CASES
+from mpi_jobs import launcher, run  # noqa: F401
 
 BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", "build")).resolve()
 STAND_INS = BUILD / "tests" / "cuda"
@@ -38,6 +39,12 @@ QUICK = (
     "indices_outside",
     "sequences_of_unequal_lengths",
     "loops_whose_steps_are_products",
+    "systems_of_three_diagonals",
+    "updated_factors",
+    "stored_numbers",
+    "keys_of_random_numbers",
+    "places_of_a_mesh",
+    "known_arrays",
 )
 
 
@@ -52,12 +59,6 @@ def test_kernels_give_the_numbers_of_the_cpu(name):
     assert result.stdout.strip() == f"{name}: passed", result.stdout + result.stderr
 
 
-# Left to the CPU, where explain says so: decompositions by iterations that no loop program writes yet.
-ON_THE_CPU = (
-    "cholesky_update constant eig pivoted_order polar schur sqrtm triangular_sylvester tridiagonal_solve"
-).split()
-
-
 def test_only_compositions_are_refused():
     result = subprocess.run(
         [sys.executable, "-m", "plait", "conformance", "--backend", "cuda", "--device", "cuda:0"]
@@ -67,6 +68,38 @@ def test_only_compositions_are_refused():
         env=ENVIRONMENT,
     )
     refused = [line for line in result.stdout.splitlines() if line.split()[1] == "refused"]
-    assert set(ON_THE_CPU) <= {line.split()[0] for line in refused}
-    refused = [line for line in refused if line.split()[0] not in ON_THE_CPU]
     assert refused and all("(control: " in line or "(decomposed: " in line for line in refused)
+
+
+RANKS = """
+import numpy as np, plait, plait.numpy as pnp
+from plait import P, lax
+
+def place(x, w):
+    total = lax.psum(pnp.tanh(x @ w), "x")
+    moved = lax.ppermute(x, "x", [(0, 1), (1, 0)]) * lax.axis_index("x")
+    rows = lax.all_to_all(lax.all_gather(x, "x"), "x", 0, 0)
+    return total, moved, rows.sum((0, 1)) + lax.pmax(x[0], "x")
+
+f = plait.jit(plait.shard_map(place, plait.mesh((2,), ("x",)), (P("x"), P()), (P(), P("x"), P("x"))))
+x, w = (np.random.default_rng(i).normal(size=(4 + 2 * i, 6)).astype("f4") for i in range(2))
+here = f(x, w)
+there = f(plait.device_put(x, "cuda:0"), plait.device_put(w, "cuda:0"))
+for a, b in zip(there, here):
+    assert a.device == "cuda:0" and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+print("the same")
+"""
+
+
+def test_ranks_give_each_other_arrays_of_devices(launcher, tmp_path):  # noqa: F811
+    program = tmp_path / "ranks.py"
+    program.write_text(RANKS)
+    code, out, err = run(
+        launcher,
+        2,
+        sys.executable,
+        program,
+        PLAIT_CUDA_LIBRARIES=str(STAND_INS),
+        PLAIT_DEADLINE="60",
+    )
+    assert code == 0 and out.count("the same") == 2, out + err
