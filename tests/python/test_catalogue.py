@@ -62,6 +62,9 @@ OVERLOADED = {
 COLLECTIVES = "psum pmean pmax pmin all_gather psum_scatter all_to_all pswapaxes".split()
 ONLY_PYTHON = {
     **{f"lax.{name}": {"axis_index_groups"} for name in COLLECTIVES},  # refused
+    "lax.rng_bit_generator": {"algorithm"},  # of JAX's, all of which are plait's
+    **{f"numpy.{name}": {"mean"} for name in "var std nanvar nanstd".split()},  # says what it is
+    **{f"numpy.{name}": {"promote_integers"} for name in "sum prod".split()},  # a dtype in C++
     "numpy.average": {"returned"},
     "nn.dot_product_attention": {"return_residual"},
     "numpy.linspace": {"retstep"},
@@ -110,6 +113,7 @@ DYNAMIC = (
 RENAMED = {
     **{f"lax.{name}": {"negative": "allow_negative_indices"} for name in DYNAMIC},  # an enum
     "lax.dot_general": {"dimensions": "dimension_numbers"},  # a DotDimensions
+    "lax.ragged_dot_general": {"dimensions": "ragged_dot_dimension_numbers"},  # a struct
     "lax.full": {"value": "fill_value"},  # a double
 }
 # Structs of options are the parameters that they hold.
@@ -136,12 +140,12 @@ SAME_TYPES = {
     "int or sequence of int": "Shape std::span<int> std::vector<int> std::vector<std::int64_t> Sections",
     "int or sequence of int or None": "Axes Shape std::optional<Shape> std::optional<std::vector<int>>",
     "str, or a pair for each dimension": "WindowPadding lax::WindowPadding",
-    "int, float or str, or None": "NormOrder", "function of two arrays": "BinaryFunction",
+    "int, float or str, or None": "NormOrder", "function of two arrays, or of two tuples of them": "BinaryFunction",
     "function": "Function", "number": "Number", "number or None": "std::optional<Number>", "int or array": "Repeats Population",
     "str, (str, float, ...) or array": "Window", "str or False": "Detrend",
     "0, 1, 2, 'N', 'T' or 'C'": "Transposed", "(array, bool)": "CholeskyFactor",
     "(array, array)": "LUFactor", "int, (before, after), or a pair for each axis": "PadWidth",
-    "sparse array": "BCOO", "array or sparse array": "Factor", "tree or None": "std::optional<ArrayTree>",
+    "sparse array": "BCOO", "str, or sequence of str": "AxisNames", "array or sparse array": "Factor", "tree or None": "std::optional<ArrayTree>",
     "((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))": "lax::DotDimensions",
     "dict of numbers by step": "std::map<std::int64_t,Array>", "sequence of functions": "std::vector<Schedule>",
 }  # fmt: skip
@@ -149,15 +153,19 @@ SAME_TYPES = {
 OTHER_TYPES = {
     "numpy.eye.k": "also a traced integer", "numpy.tri.k": "also a traced integer",
     "numpy.histogramdd.range": "None for some variables", "numpy.histogram2d.range": "None for some variables",
-    **{f"lax.{name}.x": "a tree in Python" for name in [*COLLECTIVES, "ppermute", "pshuffle", "pvary"]},
-    **{f"lax.{name}.axis_name": "several names, too, in Python"
-       for name in "psum pmean pmax pmin all_gather psum_scatter axis_index axis_size pvary".split()},
+    **{f"lax.{name}.x": "a tree in Python" for name in [*COLLECTIVES, "ppermute", "pshuffle", "pvary", "pcast"]},
     "lax.ppermute.perm": "pairs, which have a name in C++",
     **{f"lax.{name}.allow_negative_indices": "an enum in C++" for name in DYNAMIC},
     **{f"lax.{name}.dimension_numbers": "a struct, which Python may give as text or tuples"
-       for name in "scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub gather conv_general_dilated "
+       for name in "scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub gather conv_general_dilated "
        "conv_general_dilated_local conv_general_dilated_patches conv_transpose".split()},
     "lax.optimization_barrier.operand": "a tree in Python",
+    **{f"lax.{path}": "one array or several in Python" for path in
+       "reduce.operands reduce.init_values reduce_window.operand reduce_window.init_value".split()},
+    "lax.ragged_dot_general.ragged_dot_dimension_numbers": "a struct, which Python gives as tuples",
+    "lax.round.rounding_method": "an enum of Python",
+    "lax.rng_bit_generator.dtype": "None is uint32 in Python",
+    **{f"numpy.{name}.fill_value": "one for each axis, too, in Python" for name in "nonzero argwhere".split()},
     "numpy.gradient.edge_order": "None, JAX's default, is 1 in Python",
     "numpy.einsum.subscripts": "an array, whose labels follow, too, in Python",
     "numpy.einsum_path.subscripts": "an array, whose labels follow, too, in Python",
@@ -189,7 +197,10 @@ OTHER_DEFAULTS = {
         f"numpy.cross.{name}": "cross(a, b, axis) is another overload in C++"
         for name in "axisa axisb axisc".split()
     },
-    "numpy.choose.mode": "choose(a, choices), another overload in C++, clips",
+    "numpy.choose.mode": "choose(a, choices) is another overload in C++",
+    "lax.round.rounding_method": "round(x) is another overload in C++",
+    "lax.rng_bit_generator.dtype": "None is uint32 in Python",
+    "lax.scatter_apply.update_shape": "options follow it in C++",
     "numpy.ravel_multi_index.mode": "without it another overload in C++ does not check",
     "numpy.cov.y": "cov(m) is another overload in C++",
     "numpy.corrcoef.y": "corrcoef(x) is another overload in C++",

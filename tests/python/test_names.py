@@ -102,29 +102,13 @@ LACKING = {
         "numpy.logaddexp numpy.logical_and numpy.logical_or numpy.maximum numpy.minimum "
         "numpy.negative",
     ),
-    "copy": (
-        "views",
-        "numpy.meshgrid",
-    ),
-    "promote_integers": (
-        "sums of small integers in their own dtype",
-        "numpy.prod numpy.sum",
-    ),
     "weights": (
         "weighted quantiles",
         "numpy.quantile",
     ),
-    "mean": (
-        "a mean that is known",
-        "numpy.std numpy.var",
-    ),
     "wrap_negative_indices": (
         "a promise about indices",
         "numpy.take_along_axis",
-    ),
-    "precision": (
-        "precision of products",
-        "numpy.linalg.multi_dot",
     ),
     "method": (
         "an algorithm by name",

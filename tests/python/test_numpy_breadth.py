@@ -76,7 +76,7 @@ OTHERS = [
 BY_VALUE = [
     ("union1d", (I, J), {}), ("intersect1d", (I, J), {}), ("intersect1d", (I, J), {"return_indices": True}), ("setdiff1d", (I, J), {}),
     ("setdiff1d", (I, J), {"assume_unique": True}), ("setxor1d", (I, J), {}), ("isin", (I, J), {}), ("trim_zeros", ([0, 0, 1, 0, 2, 0],), {}), ("trim_zeros", ([0, 0, 1, 0],), {"trim": "f"}),
-    ("trim_zeros", ([0, 0],), {}), ("extract", (M > 0, M), {}), ("polymul", ([0, 1, 2], [0, 3]), {"trim_leading_zeros": True}), ("ix_", ([0, 2], [True, False, True]), {}),
+    ("trim_zeros", ([0, 0],), {}), ("trim_zeros", (np.pad(M, ((1, 2), (0, 3))),), {}), ("trim_zeros", (np.pad(M, 1),), {"trim": "b", "axis": 1}), ("trim_zeros", (np.zeros((2, 3)),), {"axis": (0, -1)}), ("extract", (M > 0, M), {}), ("polymul", ([0, 1, 2], [0, 3]), {"trim_leading_zeros": True}), ("ix_", ([0, 2], [True, False, True]), {}),
     ("histogramdd", (M, 3), {}), ("histogramdd", (M[:, :2],), {"bins": [2, EDGES], "range": None}), ("histogramdd", (M[:, :2],), {"bins": 2, "range": [(-1, 1), (-2, 3)]}),
     ("iterable", (3,), {}), ("array_str", (V,), {}), ("apply_over_axes", (np.sum, M, [0, 1]), {}), ("mask_indices", (3, np.triu, 1), {}), ("unique", (np.array([[2, 1], [0, 3], [2, 1]]),), {"axis": 0}),
     ("unique", (np.array([[2, 1, 2], [0, 3, 0]]),), {"axis": 1, "return_index": True, "return_inverse": True, "return_counts": True}),

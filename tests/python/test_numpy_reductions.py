@@ -361,3 +361,53 @@ def test_rows_that_are_summed_side_by_side_are_summed_in_order(count, length, dt
     wanted = np.array([ordered_sum(row) for row in y]) * scale
     assert np.asarray(total).tobytes() == wanted.tobytes()
     np.testing.assert_array_equal(largest, y.max(-1))
+
+
+# What JAX's own tests found.
+
+
+def test_what_is_left_out_has_no_gradient_whatever_it_is():
+    x = np.array([np.nan, 1.0, 2.0, 4.0, np.inf])
+    keep = np.isfinite(x)
+    f = lambda x: pnp.var(x, where=keep)  # noqa: E731
+    wanted = plait.grad(pnp.var)(x[keep])
+    np.testing.assert_allclose(np.asarray(plait.grad(f)(x))[keep], wanted)
+    assert np.all(np.asarray(plait.grad(f)(x))[~keep] == 0)
+    for function in (pnp.nanvar, pnp.nanstd):
+        gradient = np.asarray(plait.grad(function)(x[:4]))
+        assert gradient[0] == 0 and np.all(np.isfinite(gradient))
+
+
+@pytest.mark.parametrize("axis", [(1, 2), (2, 0), (0, 1, 2), (2, 1, 0), 1, (1,)])
+def test_average_takes_weights_along_several_axes_in_their_order(axis):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(2, 3, 4))
+    weights = rng.uniform(size=[x.shape[each] for each in np.atleast_1d(axis)])
+    got, sums = pnp.average(x, axis, weights, returned=True)
+    wanted, wanted_sums = np.average(x, axis, weights, returned=True)
+    np.testing.assert_allclose(got, wanted)
+    np.testing.assert_allclose(sums, wanted_sums)
+    with pytest.raises(plait.ShapeError, match="sizes along the axes"):
+        pnp.average(x, 0, weights.ravel()[:1])
+
+
+def test_a_mean_that_is_known():
+    x = np.random.default_rng(6).normal(size=(3, 4))
+    mean = x.mean(1, keepdims=True)
+    for name in ("var", "std", "nanvar", "nanstd"):
+        ours, numpys = getattr(pnp, name), getattr(np, name)
+        np.testing.assert_allclose(ours(x, 1, ddof=1, mean=mean), numpys(x, 1, ddof=1, mean=mean))
+        np.testing.assert_allclose(ours(x, 1, mean=mean + 1), numpys(x, 1, mean=mean + 1))
+    keep = x > -0.5
+    np.testing.assert_allclose(
+        pnp.var(x, 1, where=keep, mean=mean), np.var(x, 1, where=keep, mean=mean)
+    )
+
+
+def test_sums_of_small_integers_in_their_own_dtype():
+    x = np.array([100, 100], np.int8)
+    assert pnp.sum(x, promote_integers=False).dtype == np.int8
+    assert pnp.sum(x, promote_integers=False).tolist() == -56
+    assert pnp.prod(x, promote_integers=False).dtype == np.int8
+    assert pnp.sum(x).tolist() == 200
+    assert pnp.sum(x > 0, promote_integers=False).tolist() == 2

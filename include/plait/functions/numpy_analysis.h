@@ -28,7 +28,7 @@ PolynomialFit polynomial_fit(Operand x, Operand y, Dim deg, std::optional<double
 Array polyfit(Operand x, Operand y, Dim deg, std::optional<double> rcond = {},
               const OptionalArray& w = {});
 // Without zeros in front ("f"), behind ("b") or at both ends; the value must be known.
-Array trim_zeros(Operand filt, const std::string& trim = "fb");
+Array trim_zeros(Operand filt, const std::string& trim = "fb", const Axes& axis = {});
 
 // --- Differences ---------------------------------------------------------------------------------
 

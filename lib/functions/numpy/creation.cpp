@@ -604,7 +604,7 @@ Array diagonal_places(Array (*compare)(Operand, Operand), Dim rows, Dim columns,
              "A diagonal of two axes, which a last axis replaces.", &numpy::diagonal),
     function("numpy", "trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None!)",
              "The sum of a diagonal of two axes.", &numpy::trace),
-    function("numpy", "meshgrid(*xi, sparse=False, indexing='xy')",
+    function("numpy", "meshgrid(*xi, copy=True!, sparse=False, indexing='xy')",
              "Vectors broadcast against each other, a list of arrays: with 'xy' the first varies "
              "along axis 1.",
              &numpy::meshgrid),

@@ -7,17 +7,24 @@
 namespace plait {
 using namespace functions;  // NOLINT
 
+Array numpy::choose(Operand a, Operands choices) { return choose(a, choices, "raise"); }
 Array numpy::choose(Operand a, Operands choices, const std::string& mode) {
-  if (mode == "clip" || choices.empty()) return choose(a, choices);
-  if (!is_integer(a.dtype())) return choose(a, choices);  // throws
-  const Array index = astype(a, default_int());
-  const Array count = number_of(Dim(std::int64_t(choices.size())), default_int());
-  if (mode == "wrap") return choose(remainder(index, count), choices);
-  if (mode != "raise")
+  if (!is_integer(a.dtype()))
+    throw DtypeError("choose: indices of dtype " + std::string(name_of(a.dtype())),
+                     "give integers");
+  if (choices.empty()) throw ValueError("choose: no choices", "give at least one");
+  const Dim count = std::int64_t(choices.size());
+  Array index = astype(a, default_int());
+  if (mode == "wrap")
+    index = remainder(index, number_of(count, default_int()));
+  else if (mode == "raise")  // a negative index is none from the end
+    index = take(counting(count), where(less(index, 0), number_of(count, default_int()), index), 0);
+  else if (mode != "clip")
     throw ValueError("choose: mode is '" + mode + "'", "choose 'raise', 'wrap' or 'clip'");
-  // A negative index is none from the end.
-  const Array from_zero = where(less(index, 0), count, index);
-  return choose(take(counting(Dim(std::int64_t(choices.size()))), from_zero, 0), choices);
+  Array result = choices.back();
+  for (std::size_t i = choices.size() - 1; i-- > 0;)
+    result = where(less_equal(index, std::int64_t(i)), choices[i], result);
+  return result;
 }
 
 Array numpy::ravel_multi_index(Operands multi_index, const Shape& dims, const std::string& mode,

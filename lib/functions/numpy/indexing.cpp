@@ -178,16 +178,30 @@ std::vector<Array> indices_of_places(const Array& places, const Shape& shape) {
 
 }  // namespace
 
-std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fill_value) {
+namespace {
+
+// fill_values: one for each axis.
+std::vector<Array> nonzero_filled(const Array& a, std::optional<Dim> size,
+                                  const std::vector<double>& fill_values) {
   if (a.ndim() == 0)
     throw ValueError("nonzero: an array without axes has no indices",
                      "give nonzero(atleast_1d(a)), or ask the value itself");
-  const Array x = a, mask = raveled(truth(x));
-  const Places places = places_of(mask, size, "nonzero");
-  std::vector<Array> result = indices_of_places(places.index, x.shape());
+  if (int(fill_values.size()) != a.ndim())
+    throw ValueError("nonzero: " + std::to_string(fill_values.size()) + " fill values for " +
+                         std::to_string(a.ndim()) + " axes",
+                     "give one, or one for each axis");
+  const Places places = places_of(raveled(truth(a)), size, "nonzero");
+  std::vector<Array> result = indices_of_places(places.index, a.shape());
   if (size)
-    for (Array& index : result) index = filled_up(index, places.is_real, fill_value);
+    for (std::size_t axis = 0; axis < result.size(); ++axis)
+      result[axis] = filled_up(result[axis], places.is_real, fill_values[axis]);
   return result;
+}
+
+}  // namespace
+
+std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fill_value) {
+  return nonzero_filled(a, size, std::vector<double>(a.ndim(), fill_value));
 }
 Array numpy::flatnonzero(Operand a, std::optional<Dim> size, double fill_value) {
   return nonzero(raveled(a), size, fill_value)[0];
@@ -265,15 +279,6 @@ Array numpy::select(Operands condlist, Operands choicelist, Operand default_) {
   Array result = default_;
   for (std::size_t i = condlist.size(); i-- > 0;)
     result = where(condlist[i], choicelist[i], result);
-  return result;
-}
-
-Array numpy::choose(Operand a, Operands choices) {
-  require_indices("choose", a);
-  if (choices.empty()) throw ValueError("choose: no choices", "give at least one");
-  Array result = choices.back();
-  for (std::size_t i = choices.size() - 1; i-- > 0;)
-    result = where(less_equal(a, std::int64_t(i)), choices[i], result);
   return result;
 }
 
@@ -389,6 +394,31 @@ Argument where_of(Operand condition, std::optional<Array> x, std::optional<Array
   return detail::give(numpy::nonzero(condition, size, fill_value));
 }
 
+// fill_value: a number, or one for each axis.
+std::vector<double> fill_values_of(std::string_view function, const Argument& fill_value,
+                                   int rank) {
+  if (const std::optional<double> number = detail::as_double(fill_value))
+    return std::vector<double>(rank, *number);
+  std::vector<double> values;
+  if (const auto* list = std::get_if<Argument::List>(&fill_value.value))
+    for (const Argument& item : *list)
+      if (const std::optional<double> number = detail::as_double(item)) values.push_back(*number);
+  if (const auto* array = std::get_if<Array>(&fill_value.value); array && array->ndim() == 1)
+    values = functions::astype(*array, DType::float64).to_vector<double>();
+  if (int(values.size()) != rank)
+    throw ValueError(std::string(function) + ": fill_value is no number, and no sequence of " +
+                         std::to_string(rank) + " numbers",
+                     "give one, or one for each axis");
+  return values;
+}
+std::vector<Array> nonzero_of(Operand a, std::optional<Dim> size, const Argument& fill_value) {
+  return nonzero_filled(a, size, fill_values_of("nonzero", fill_value, a.ndim()));
+}
+Array argwhere_of(Operand a, std::optional<Dim> size, const Argument& fill_value) {
+  if (a.ndim() == 0) return numpy::argwhere(a, size);
+  return numpy::stack(nonzero_filled(a, size, fill_values_of("argwhere", fill_value, a.ndim())), 1);
+}
+
 Argument unique_of(Operand ar, bool return_index, bool return_inverse, bool return_counts,
                    std::optional<int> axis, bool equal_nan, std::optional<Dim> size,
                    std::optional<double> fill_value) {
@@ -451,13 +481,13 @@ Array unique_values_of(Operand x, std::optional<Dim> size, std::optional<double>
              "The choice of the first condition that is true, or the default.", &numpy::select),
     function("numpy", "nonzero(a, *, size=None, fill_value=0)",
              "The indices of elements that are not 0, an array for each axis, int32. With size so "
-             "many, filled up with fill_value; under jit without it their number, a size of the "
-             "program, depends on the values.",
-             &numpy::nonzero),
+             "many, filled up with fill_value, a number or one for each axis; under jit without it "
+             "their number, a size of the program, depends on the values.",
+             &nonzero_of),
     function("numpy", "flatnonzero(a, *, size=None, fill_value=0)",
              "nonzero of the elements in a row.", &numpy::flatnonzero),
     function("numpy", "argwhere(a, *, size=None, fill_value=0)", "nonzero as rows of indices.",
-             &numpy::argwhere),
+             &argwhere_of),
     function(
         "numpy",
         "unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, "

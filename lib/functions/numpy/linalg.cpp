@@ -422,7 +422,7 @@ namespace of = numpy::linalg;
         "magnitude.",
         &of::slogdet),
     function(
-        "numpy.linalg", "multi_dot(arrays)",
+        "numpy.linalg", "multi_dot(arrays, *, precision=None!)",
         "The product of matrices in the order that needs the fewest multiplications; the first "
         "and the last may be vectors.",
         &of::multi_dot),

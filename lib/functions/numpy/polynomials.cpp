@@ -50,17 +50,25 @@ std::pair<std::int64_t, std::int64_t> support_of(const Array& p) {
 
 }  // namespace
 
-Array numpy::trim_zeros(Operand filt, const std::string& trim) {
-  if (filt.ndim() != 1)
-    throw ShapeError("trim_zeros: an array of shape (" + filt.shape().to_string() + ")",
-                     "give a vector");
+Array numpy::trim_zeros(Operand filt, const std::string& trim, const Axes& axis) {
   if (trim.find_first_not_of("fbFB") != std::string::npos || trim.empty())
     throw ValueError("trim_zeros: trim is '" + trim + "'", "choose 'f', 'b' or 'fb'");
   auto trims = [&](char end) { return trim.find_first_of(end == 'f' ? "fF" : "bB") != trim.npos; };
-  const auto [first, last] = support_of(filt);
-  const Dim size = filt.shape(0);
-  if (Dim(first) == size) return part(filt, 0, 0, 0);
-  return part(filt, 0, trims('f') ? Dim(first) : 0, trims('b') ? Dim(last + 1) : size);
+  const std::vector<int> axes = axis.of(filt.ndim(), "trim_zeros");
+  const Array is_set = truth(filt);
+  Array result = filt;
+  for (int along : axes) {
+    std::vector<int> others;
+    for (int other = 0; other < filt.ndim(); ++other)
+      if (other != along) others.push_back(other);
+    const auto [first, last] = support_of(lax::reduce_or(is_set, others));
+    const Dim size = filt.shape(along);
+    if (Dim(first) == size)
+      result = part(result, along, 0, 0);
+    else
+      result = part(result, along, trims('f') ? Dim(first) : 0, trims('b') ? Dim(last + 1) : size);
+  }
+  return result;
 }
 
 Array numpy::polyadd(Operand a1, Operand a2) {
@@ -228,7 +236,6 @@ Argument polyfit_of(Operand x, Operand y, Dim deg, std::optional<double> rcond, 
     return Argument(Argument::List{fit.p, fit.residuals, fit.rank, fit.singular_values, fit.rcond});
   return cov ? Argument(Argument::List{fit.p, fit.covariance}) : Argument(fit.p);
 }
-Array trim_zeros_of(Operand filt, const std::string& trim) { return numpy::trim_zeros(filt, trim); }
 
 [[maybe_unused]] const FunctionInfo* const polynomial_functions[] = {
     function(
@@ -264,10 +271,11 @@ Array trim_zeros_of(Operand filt, const std::string& trim) { return numpy::trim_
              "in the sum of squares, which w weights. full: with (residuals, rank, singular "
              "values, rcond) of lstsq. cov: with the covariance of the coefficients.",
              &polyfit_of),
-    function("numpy", "trim_zeros(filt, trim='fb')",
-             "A vector without zeros in front ('f'), behind ('b') or at both ends. Its value must "
-             "be known, which it is not under jit.",
-             &trim_zeros_of),
+    function("numpy", "trim_zeros(filt, trim='fb', axis=None)",
+             "An array without the zeros in front ('f'), behind ('b') or at both ends of axes "
+             "(None: all): of several axes the rows that are all zeros. Its value must be known, "
+             "which it is not under jit.",
+             &numpy::trim_zeros),
 };
 
 }  // namespace

@@ -293,7 +293,9 @@ Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, 
   }
   const DType to = real_dtype_of(mean_dtype(a, dtype, "var"));
   if (where) {
-    const Array x = is_inexact(a.dtype()) ? Array(a) : functions::astype(a, to);
+    const Array given = is_inexact(a.dtype()) ? Array(a) : functions::astype(a, to);
+    // What is left out may be NaN, which would reach the derivative as 0 * NaN.
+    const Array x = masked_by(given, where, [&] { return constant(0, given); }, "var");
     const Array centered = abs(subtract(x, mean(x, axis, {}, true, where)));
     const Array count = count_where(a, *where, axis, to, keepdims);
     const Array squares = functions::astype(multiply(centered, centered), to);
@@ -318,14 +320,20 @@ Array numpy::std(Operand a, const Axes& axis, OptionalDType dtype, double ddof, 
 Array numpy::average(Operand a, const Axes& axis, const OptionalArray& weights, bool keepdims) {
   if (!weights) return mean(a, axis, {}, keepdims);
   Array w = *weights;
-  if (!(w.shape() == a.shape())) {  // weights along one axis
-    if (w.ndim() != 1 || axis.is_none() || axis.list().size() != 1)
-      throw ShapeError(
-          "average: weights of shape (" + w.shape().to_string() + ") for an array of shape (" +
-              a.shape().to_string() + ")",
-          "give weights of the array's shape, or one for each element of a single axis");
-    const int dim = axis.of(a.ndim(), "average")[0];
-    w = lax::broadcast_in_dim(w, a.shape(), std::vector<int>{dim});
+  if (!(w.shape() == a.shape())) {  // weights along the axes, in their order
+    std::vector<int> axes, places;
+    if (!axis.is_none())
+      for (int dim : axis.list()) axes.push_back(normalize_axis(dim, a.ndim(), "average"));
+    Shape shape;
+    for (int dim : axes) shape.push_back(a.shape(dim));
+    if (axes.empty() || !(w.shape() == shape))
+      throw ShapeError("average: weights of shape (" + w.shape().to_string() +
+                           ") for an array of shape (" + a.shape().to_string() + ")",
+                       "give weights of the array's shape, or of its sizes along the axes");
+    for (int i = 0; i < int(axes.size()); ++i) places.push_back(i);
+    std::sort(places.begin(), places.end(), [&](int i, int j) { return axes[i] < axes[j]; });
+    std::sort(axes.begin(), axes.end());
+    w = lax::broadcast_in_dim(lax::transpose(w, places), a.shape(), axes);
   }
   const Arrays x = promoted_inexact("average", {a, w});
   return lax::div(sum(lax::mul(x[0], x[1]), axis, {}, keepdims), sum(x[1], axis, {}, keepdims));
@@ -490,16 +498,65 @@ Argument average_of(Operand a, const Axes& axis, const OptionalArray& weights, b
       std::pair(mean, plait::broadcast_to(astype(weight, mean.dtype()), mean.shape())));
 }
 
+using Total = Array (*)(Operand, const Axes&, OptionalDType, bool, const OptionalArray&,
+                        const OptionalArray&);
+template <Total total>
+Array total_of(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
+               const OptionalArray& initial, const OptionalArray& where, bool promote_integers) {
+  const bool keeps = !promote_integers && !dtype && is_integer(a.dtype());
+  return total(a, axis, keeps ? OptionalDType(a.dtype()) : dtype, keepdims, initial, where);
+}
+
+// The mean square distance from a mean that is known, which broadcasts against a.
+Array var_about(const Array& mean, const Array& a, const Axes& axis, OptionalDType dtype,
+                double ddof, bool keepdims, const OptionalArray& where) {
+  const DType to = real_dtype_of(mean_dtype(a, dtype, "var"));
+  const Array given = is_inexact(a.dtype()) ? a : functions::astype(a, to);
+  const Array x = masked_by(given, where, [&] { return constant(0, given); }, "var");
+  const Array distance = numpy::abs(numpy::subtract(x, mean));
+  const Array squares = functions::astype(numpy::multiply(distance, distance), to);
+  const Array count = where ? count_where(a, *where, axis, to, keepdims)
+                            : number_of(size_of_axes(a.shape(), axis.of(a.ndim(), "var")), to);
+  return as_asked(
+      numpy::divide(numpy::sum(squares, axis, {}, keepdims, {}, where),
+                    lax::max(lax::sub(count, constant(ddof, count)), constant(0, count))),
+      dtype ? OptionalDType(to) : dtype);
+}
+Array var_of(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+             const OptionalArray& where, const OptionalArray& mean,
+             std::optional<double> correction) {
+  if (!mean) return numpy::var(a, axis, dtype, ddof, keepdims, where, correction);
+  return var_about(*mean, a, axis, dtype, correction.value_or(ddof), keepdims, where);
+}
+Array std_of(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+             const OptionalArray& where, const OptionalArray& mean,
+             std::optional<double> correction) {
+  if (!mean) return numpy::std(a, axis, dtype, ddof, keepdims, where, correction);
+  return numpy::sqrt(var_about(*mean, a, axis, dtype, correction.value_or(ddof), keepdims, where));
+}
+
+Array nanvar_of(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+                const OptionalArray& where, const OptionalArray& mean) {
+  if (!mean) return numpy::nanvar(a, axis, dtype, ddof, keepdims, where);
+  return var_about(*mean, a, axis, dtype, ddof, keepdims, numbers_where(a, where));
+}
+Array nanstd_of(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+                const OptionalArray& where, const OptionalArray& mean) {
+  return lax::sqrt(nanvar_of(a, axis, dtype, ddof, keepdims, where, mean));
+}
+
 [[maybe_unused]] const FunctionInfo* const reduction_functions[] = {
     function("numpy",
-             "sum(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None)",
+             "sum(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None, "
+             "promote_integers=True)",
              "The sum over axes (None: all). Bools and small integers are added as int32 or "
-             "uint32. With where, of the elements "
-             "where it is true; initial is added.",
-             &numpy::sum),
+             "uint32, or with promote_integers=False in their own dtype. With where, of the "
+             "elements where it is true; initial is added.",
+             &total_of<&numpy::sum>),
     function("numpy",
-             "prod(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None)",
-             "The product over axes, with dtypes as in sum.", &numpy::prod),
+             "prod(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None, "
+             "promote_integers=True)",
+             "The product over axes, with dtypes as in sum.", &total_of<&numpy::prod>),
     function("numpy", "max(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The largest element over axes; NaN wins. ValueError when there is none and no "
              "initial value.",
@@ -523,17 +580,18 @@ Argument average_of(Operand a, const Axes& axis, const OptionalArray& weights, b
              &numpy::mean),
     function("numpy",
              "var(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, *, where=None, "
-             "correction=None)",
+             "mean=None, correction=None)",
              "The mean square distance from the mean over axes, in two passes; the divisor is the "
-             "count less ddof.",
-             &numpy::var),
+             "count less ddof. mean: the mean, where it is known, with axes of size 1.",
+             &var_of),
     function("numpy",
              "std(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, *, where=None, "
-             "correction=None)",
-             "The square root of var.", &numpy::std),
+             "mean=None, correction=None)",
+             "The square root of var.", &std_of),
     function(
         "numpy", "average(a, axis=None, weights=None, returned=False, keepdims=False)",
-        "The mean over axes with weights, of a's shape or along the one axis; with returned, also "
+        "The mean over axes with weights, of a's shape or of its sizes along the axes, in their "
+        "order; with returned, also "
         "the sum of the weights.",
         &average_of),
     function("numpy", "ptp(a, axis=None, out=None!, keepdims=False)",
@@ -561,11 +619,13 @@ Argument average_of(Operand a, const Axes& axis, const OptionalArray& weights, b
     function("numpy", "nanmean(a, axis=None, dtype=None, out=None!, keepdims=False, where=None)",
              "The mean of elements that are not NaN.", &numpy::nanmean),
     function("numpy",
-             "nanvar(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, where=None)",
-             "The variance of elements that are not NaN.", &numpy::nanvar),
+             "nanvar(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, where=None, "
+             "mean=None)",
+             "The variance of elements that are not NaN.", &nanvar_of),
     function("numpy",
-             "nanstd(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, where=None)",
-             "The square root of nanvar.", &numpy::nanstd),
+             "nanstd(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, where=None, "
+             "mean=None)",
+             "The square root of nanvar.", &nanstd_of),
     function("numpy", "nanmax(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The largest element that is not NaN; NaN when all are.", &numpy::nanmax),
     function("numpy", "nanmin(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
