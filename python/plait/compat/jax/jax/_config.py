@@ -56,7 +56,6 @@ _ONLY = {
     "jax_debug_nans": (False, "plait.first_nan(f, *args) finds where a NaN is made"),
     "jax_debug_infs": (False, "plait.first_nan(f, *args) finds where a NaN is made"),
     "jax_default_prng_impl": ("threefry2x32", "keys are threefry's"),
-    "jax_random_seed_offset": (0, "add it to the seed"),
 }
 
 

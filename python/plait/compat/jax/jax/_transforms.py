@@ -315,10 +315,13 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
 
     refuse_options("jax.make_jaxpr", axis_env=axis_env or None)
     make = plait.make_jaxpr(staged(fun), static_argnums, return_shape=return_shape)
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
-        made = make(*args, **kwargs)
+        numbers = {number % len(args) for number in static}
+        args = [arg if i in numbers else entered(arg) for i, arg in enumerate(args)]
+        made = make(*args, **entered(kwargs))
         return (closed(made[0]), made[1]) if return_shape else closed(made)
 
     return call

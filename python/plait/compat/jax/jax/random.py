@@ -89,6 +89,7 @@ def _seeded(function, seed):
         raise TypeError(f"{function.__name__} accepts a scalar seed, but was given {what}")
     if _dtype_of(seed).kind not in "biu":
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r:.60}")
+    seed = seed + _config.jax_random_seed_offset if _config.jax_random_seed_offset else seed
     if not _config.x64_enabled and not isinstance(seed, _Array):
         seed = int(seed) & 0xFFFFFFFF
     return function(seed)
@@ -131,6 +132,16 @@ for _name in _random.__all__:
     else:
         _function = _narrowing(_function)
     globals()[_name] = _function
+
+_bits = bits  # noqa: F821
+
+
+def bits(key, shape=(), dtype=None, **options):
+    """Random bits as numbers of an unsigned dtype."""
+    if dtype is not None and _dtype_of(dtype).kind != "u":
+        raise ValueError(f"dtype argument `dtype` must be an unsigned int dtype, got {dtype}")
+    return _bits(key, shape, *([] if dtype is None else [dtype]), **options)
+
 
 __getattr__ = _doors.lacking(__name__)
 __all__ = _doors.public(globals())

@@ -9,6 +9,7 @@ import numpy as _np
 
 import plait.lax as _lax
 import plait.numpy as _pnp
+from plait._key_dtype import KeyDType as _KeyDType
 from plait import ShapeError as _ShapeError, _scalars
 from plait._plait import catalogue as _catalogue
 from plait.numpy import *  # noqa: F403
@@ -58,7 +59,15 @@ zeros, ones, empty, eye, identity, tri = (
 zeros_like, ones_like, empty_like = (
     _creating_like(getattr(_pnp, _name)) for _name in ("zeros_like", "ones_like", "empty_like")
 )
-full_like = _creating_like(_pnp.full_like, 1)
+_full_like = _creating_like(_pnp.full_like, 1)
+
+
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
+    """An array of one value, like another."""
+    if isinstance(getattr(fill_value, "dtype", None), _KeyDType):
+        return full(a.shape if shape is None else shape, fill_value, device=device)
+    options = {"dtype": dtype, "shape": shape, "device": device}
+    return _full_like(a, fill_value, **{k: v for k, v in options.items() if v is not None})
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
@@ -77,6 +86,8 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array of one value, in the dtype of the value."""
     fill_value = _converted(fill_value)
+    if isinstance(fill_value.dtype, _KeyDType):
+        return _placed(_pnp.broadcast_to(fill_value, shape), device)
     made = _pnp.full(shape, fill_value, fill_value.dtype if dtype is None else _canonical(dtype))
     return _placed(_weak(made) if dtype is None and fill_value.weak_type else made, device)
 
