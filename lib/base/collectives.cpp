@@ -3,12 +3,14 @@
 #include "base/collectives.h"
 
 #include <plait/base/allocator.h>
+#include <plait/base/hash.h>
 #include <plait/base/pool.h>
 
 #include <algorithm>
-#include <array>
+#include <compare>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -158,15 +160,15 @@ std::int64_t start_of(std::int64_t count, std::size_t i, std::size_t n) {
 }
 
 // Calls of communicators that mean different things do not meet.
-int purpose_of(Combination combination, DType dtype) {
-  return 2 + int(combination) * num_dtypes + int(dtype);
+std::uint64_t purpose_of(Combination combination, DType dtype, std::uint64_t purpose) {
+  return hash_combine(purpose, std::size_t(2 + int(combination) * num_dtypes + int(dtype)));
 }
-constexpr int of_agreement = 1;
+constexpr std::uint64_t of_agreement = 1;
 
 // Everyone sends everything, and combines it alone.
 void reduce_small(Communicator& communicator, const Ranks& ranks, Combination combination,
                   DType dtype, const void* in, void* out, std::int64_t count,
-                  const std::string& what) {
+                  const std::string& what, std::uint64_t purpose) {
   const std::size_t n = ranks.size();
   const std::int64_t bytes = count * size_of(dtype);
   const Scratch scratch(n * std::size_t(bytes));
@@ -176,8 +178,7 @@ void reduce_small(Communicator& communicator, const Ranks& ranks, Combination co
     all[i] = {scratch.at(std::int64_t(i) * bytes), std::size_t(bytes)};
     arrays[i] = all[i].data;
   }
-  communicator.all_gather(ranks, {in, std::size_t(bytes)}, all, what,
-                          purpose_of(combination, dtype));
+  communicator.all_gather(ranks, {in, std::size_t(bytes)}, all, what, purpose);
   combine_in_tree(combination, dtype, arrays, out, count);
 }
 
@@ -185,7 +186,7 @@ void reduce_small(Communicator& communicator, const Ranks& ranks, Combination co
 template <class Start>
 void combine_slices(Communicator& communicator, const Ranks& ranks, Combination combination,
                     DType dtype, const void* in, void* out, const Start& start,
-                    const std::string& what) {
+                    const std::string& what, std::uint64_t purpose) {
   const std::size_t n = ranks.size(), place = std::size_t(communicator.place_in(ranks));
   const std::int64_t item = size_of(dtype), count = start(place + 1) - start(place);
   const char* from = static_cast<const char*>(in);
@@ -202,42 +203,43 @@ void combine_slices(Communicator& communicator, const Ranks& ranks, Combination 
     if (i != place) used += count * item;
     arrays[i] = received[i].data;
   }
-  communicator.all_to_all(ranks, sent, received, what, purpose_of(combination, dtype));
+  communicator.all_to_all(ranks, sent, received, what, purpose);
   combine_in_tree(combination, dtype, arrays, out, count);
 }
 
 }  // namespace
 
 void all_reduce(Communicator& communicator, const Ranks& ranks, Combination combination,
-                DType dtype, const void* in, void* out, std::int64_t count,
-                const std::string& what) {
+                DType dtype, const void* in, void* out, std::int64_t count, const std::string& what,
+                std::uint64_t purpose) {
   constexpr std::int64_t small = 64 << 10;
   check_combination(combination, dtype);
+  purpose = purpose_of(combination, dtype, purpose);
   const std::size_t n = ranks.size(), place = std::size_t(communicator.place_in(ranks));
   const std::int64_t item = size_of(dtype);
   if (count == 0) return;
   if (n == 1) return combine_in_tree(combination, dtype, {&in, 1}, out, count);
   if (std::int64_t(n) * count * item <= small || count < std::int64_t(n))
-    return reduce_small(communicator, ranks, combination, dtype, in, out, count, what);
+    return reduce_small(communicator, ranks, combination, dtype, in, out, count, what, purpose);
   const auto start = [&](std::size_t i) { return start_of(count, i, n); };
   char* to = static_cast<char*>(out);
-  combine_slices(communicator, ranks, combination, dtype, in, to + start(place) * item, start,
-                 what);
+  combine_slices(communicator, ranks, combination, dtype, in, to + start(place) * item, start, what,
+                 purpose);
   std::vector<Bytes> all(n);
   for (std::size_t i = 0; i < n; ++i)
     all[i] = {to + start(i) * item, std::size_t((start(i + 1) - start(i)) * item)};
-  communicator.all_gather(ranks, {all[place].data, all[place].size}, all, what,
-                          purpose_of(combination, dtype));
+  communicator.all_gather(ranks, {all[place].data, all[place].size}, all, what, purpose);
 }
 
 void reduce_scatter(Communicator& communicator, const Ranks& ranks, Combination combination,
                     DType dtype, const void* in, void* out, std::int64_t count,
-                    const std::string& what) {
+                    const std::string& what, std::uint64_t purpose) {
   check_combination(combination, dtype);
   if (count == 0) return;
   combine_slices(
       communicator, ranks, combination, dtype, in, out,
-      [&](std::size_t i) { return std::int64_t(i) * count; }, what);
+      [&](std::size_t i) { return std::int64_t(i) * count; }, what,
+      purpose_of(combination, dtype, purpose));
 }
 
 namespace {
@@ -250,11 +252,48 @@ std::string listed(const Ranks& ranks) {
   return text;
 }
 
+// What each rank gives, on all of them.
+std::vector<std::string> gathered(Communicator& communicator, const Ranks& ranks,
+                                  const std::string& mine, const std::string& what) {
+  const std::size_t n = ranks.size();
+  const std::uint64_t length = mine.size();
+  std::vector<std::uint64_t> lengths(n);
+  std::vector<Bytes> all(n);
+  for (std::size_t i = 0; i < n; ++i) all[i] = {&lengths[i], sizeof length};
+  communicator.all_gather(ranks, {&length, sizeof length}, all, what, of_agreement);
+  std::vector<std::string> texts(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    texts[i].resize(lengths[i]);
+    all[i] = {texts[i].data(), texts[i].size()};
+  }
+  communicator.all_gather(ranks, {mine.data(), mine.size()}, all, what, of_agreement);
+  return texts;
+}
+
+// The first line in which a text differs from another one; "" at its end.
+std::string first_other_line(std::string_view text, std::string_view from) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line != from.substr(0, from.find('\n'))) {
+      const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
+      constexpr std::size_t most = 200;
+      return std::string(line.substr(start, most)) + (line.size() > start + most ? "..." : "");
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+    from.remove_prefix(std::min(std::min(from.find('\n'), from.size()) + 1, from.size()));
+  }
+  return {};
+}
+
 }  // namespace
 
 void agree(Communicator& communicator, const Ranks& ranks, std::uint64_t hash,
-           const std::string& what) {
-  using Call = std::array<std::uint64_t, 2>;
+           const std::string& what, const std::string& program) {
+  struct Call {
+    std::uint64_t number, hash;
+    auto operator<=>(const Call&) const = default;
+  };
   const std::size_t n = ranks.size();
   const Call mine{communicator.count_call(ranks), hash};
   std::vector<Call> calls(n);
@@ -264,23 +303,31 @@ void agree(Communicator& communicator, const Ranks& ranks, std::uint64_t hash,
   if (std::all_of(calls.begin(), calls.end(), [&](const Call& call) { return call == calls[0]; }))
     return;
   // Everyone sees that they differ, so everyone says what it is about to do.
-  const std::uint64_t length = what.size();
-  std::vector<std::uint64_t> lengths(n);
-  for (std::size_t i = 0; i < n; ++i) all[i] = {&lengths[i], sizeof length};
-  communicator.all_gather(ranks, {&length, sizeof length}, all, what, of_agreement);
-  std::vector<std::string> texts(n);
+  const std::vector<std::string> names = gathered(communicator, ranks, what, what),
+                                 programs = gathered(communicator, ranks, program, what);
+  struct Group {
+    Ranks ranks;
+    std::string program;
+  };
+  std::map<std::pair<Call, std::string>, Group> groups;
   for (std::size_t i = 0; i < n; ++i) {
-    texts[i].resize(lengths[i]);
-    all[i] = {texts[i].data(), texts[i].size()};
+    Group& group = groups[{calls[i], names[i]}];
+    group.ranks.push_back(ranks[i]);
+    group.program = programs[i];
   }
-  communicator.all_gather(ranks, {what.data(), what.size()}, all, what, of_agreement);
-  std::map<std::pair<Call, std::string>, Ranks> groups;
-  for (std::size_t i = 0; i < n; ++i) groups[{calls[i], texts[i]}].push_back(ranks[i]);
   std::string text = "the ranks of a job are about to do different things:";
-  for (const auto& [call, members] : groups)
-    text += std::string("\n  ") + (members.size() == 1 ? "rank " : "ranks ") + listed(members) +
-            ": " + call.second + " (call " + std::to_string(call.first[0]) + ", program " +
-            std::to_string(call.first[1]) + ")";
+  for (const auto& [call, group] : groups) {
+    text += std::string("\n  ") + (group.ranks.size() == 1 ? "rank " : "ranks ") +
+            listed(group.ranks) + ": " + call.second + " (call " +
+            std::to_string(call.first.number) + ", program " + std::to_string(call.first.hash) +
+            ")";
+    for (const auto& [other, from] : groups)  // the first one that is another program
+      if (other.first.hash != call.first.hash) {
+        if (const std::string line = first_other_line(group.program, from.program); !line.empty())
+          text += "\n    with " + line;
+        break;
+      }
+  }
   throw JobError(text,
                  "every rank must run the same program in the same order: let nothing that differs "
                  "by rank, such as the rank itself, choose what is called");

@@ -27,21 +27,22 @@ void check_combination(Combination combination, DType dtype);
 void combine_in_tree(Combination combination, DType dtype, std::span<const void* const> arrays,
                      void* out, std::int64_t count);
 
-// The combination of what all ranks have as `in`, on each of them. out may be in.
+// The combination of what all ranks have as `in`, on each of them. out may be in. Calls of
+// different purposes, combinations or dtypes do not meet.
 void all_reduce(Communicator& communicator, const Ranks& ranks, Combination combination,
-                DType dtype, const void* in, void* out, std::int64_t count,
-                const std::string& what);
+                DType dtype, const void* in, void* out, std::int64_t count, const std::string& what,
+                std::uint64_t purpose = 0);
 
 // Block i of the combination on rank i of the list, where `in` is one block of `count` elements
 // after the other.
 void reduce_scatter(Communicator& communicator, const Ranks& ranks, Combination combination,
                     DType dtype, const void* in, void* out, std::int64_t count,
-                    const std::string& what);
+                    const std::string& what, std::uint64_t purpose = 0);
 
 // Compares what the ranks of a group are about to do, by its hash. JobError on each of them where
-// they differ, with the ranks and what each says of itself (`what`); also where the call is not the
-// same one of the group's.
+// they differ, with the ranks and what each says of itself (`what`), and the first lines in which
+// the programs differ; also where the call is not the same one of the group's.
 void agree(Communicator& communicator, const Ranks& ranks, std::uint64_t hash,
-           const std::string& what);
+           const std::string& what, const std::string& program = {});
 
 }  // namespace plait

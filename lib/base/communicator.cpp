@@ -9,12 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/device_modules.h"
@@ -48,19 +46,6 @@ std::shared_ptr<Communicator> started_by_engine() {
   return started;
 }
 
-// Once, by one of them.
-void tell_of_tasks_alone() {
-  const char* number = std::getenv("SLURM_PROCID");
-  const int num_tasks = num_tasks_alone();
-  if (num_tasks > 1 && number && std::string_view(number) == "0")
-    std::fprintf(stderr,
-                 "plait: srun started %d tasks without an MPI: each of them is alone, and runs the "
-                 "whole program\n"
-                 "  fix: give srun --mpi=pmi2 for MPICH or --mpi=pmix for Open MPI, or set "
-                 "PLAIT_MPI=0 where they are to be alone\n",
-                 num_tasks);
-}
-
 }  // namespace
 
 std::shared_ptr<Communicator> communicator() {
@@ -75,8 +60,6 @@ std::shared_ptr<Communicator> communicator() {
       all.failure = error;
       throw;
     }
-  } else if (!all.is_set) {
-    tell_of_tasks_alone();
   }
   all.is_set = true;
   all.process = getpid();
@@ -123,15 +106,21 @@ namespace {
 enum class Call : std::uint64_t { gather, all_to_all, pair };
 
 // The same on all ranks of a call.
-std::uint64_t hash_of(Call call, const Ranks& ranks, int purpose = 0) {
+std::uint64_t hash_of(Call call, const Ranks& ranks, std::uint64_t purpose) {
   std::size_t hash = hash_combine(std::size_t(call), std::size_t(purpose));
   for (const int rank : ranks) hash = hash_combine(hash, std::size_t(rank));
   return hash;
 }
 
-int tag_of(std::uint64_t call, std::size_t size) {
-  const std::uint64_t hash = (call ^ size) * 0x9e3779b97f4a7c15u;
+int tag_of(std::uint64_t call, std::size_t size, std::uint64_t number) {
+  const std::uint64_t hash = hash_combine(hash_combine(call, size), number) * 0x9e3779b97f4a7c15u;
   return int(hash >> 49);  // 15 bits
+}
+
+// The number of a message among those between two ranks; counts by the other rank.
+std::uint64_t next_number(std::vector<std::uint64_t>& counts, int other) {
+  if (counts.size() <= std::size_t(other)) counts.resize(std::size_t(other) + 1);
+  return counts[std::size_t(other)]++;
 }
 
 void copy(Bytes to, ConstBytes from) {
@@ -149,11 +138,17 @@ bool are_small(std::span<const Bytes> all) {
 }  // namespace
 
 void Communicator::send(int to, std::uint64_t call, ConstBytes bytes) {
-  if (bytes.size > 0) sent_.push_back({to, tag_of(call, bytes.size), bytes});
+  constexpr std::uint64_t most_ahead = 64;
+  if (bytes.size == 0) return;
+  const std::uint64_t number = next_number(num_sent_, to);
+  sent_.push_back(
+      {to, tag_of(call, bytes.size, number), bytes, number % most_ahead == most_ahead - 1});
 }
 
 void Communicator::receive(int from, std::uint64_t call, Bytes bytes) {
-  if (bytes.size > 0) received_.push_back({from, tag_of(call, bytes.size), bytes});
+  if (bytes.size == 0) return;
+  const std::uint64_t number = next_number(num_received_, from);
+  received_.push_back({from, tag_of(call, bytes.size, number), bytes});
 }
 
 void Communicator::exchange_all(const std::string& what) {
@@ -165,7 +160,7 @@ void Communicator::exchange_all(const std::string& what) {
 }
 
 void Communicator::all_gather(const Ranks& ranks, ConstBytes mine, std::span<const Bytes> all,
-                              const std::string& what, int purpose) {
+                              const std::string& what, std::uint64_t purpose) {
   const std::size_t n = ranks.size(), place = std::size_t(place_in(ranks));
   const std::uint64_t call = hash_of(Call::gather, ranks, purpose);
   if (are_small(all)) return all_gather_doubling(ranks, mine, all, call, what);
@@ -197,7 +192,7 @@ void Communicator::all_gather_doubling(const Ranks& ranks, ConstBytes mine,
 
 void Communicator::all_to_all(const Ranks& ranks, std::span<const ConstBytes> sent,
                               std::span<const Bytes> received, const std::string& what,
-                              int purpose) {
+                              std::uint64_t purpose) {
   const std::size_t n = ranks.size(), place = std::size_t(place_in(ranks));
   const std::uint64_t call = hash_of(Call::all_to_all, ranks, purpose);
   copy(received[place], sent[place]);
@@ -210,8 +205,8 @@ void Communicator::all_to_all(const Ranks& ranks, std::span<const ConstBytes> se
 }
 
 void Communicator::send_receive(int to, ConstBytes sent, int from, Bytes received,
-                                const std::string& what) {
-  const std::uint64_t call = hash_of(Call::pair, {});
+                                const std::string& what, std::uint64_t purpose) {
+  const std::uint64_t call = hash_of(Call::pair, {}, purpose);
   if (to == rank() && from == rank()) return copy(received, sent);
   if (to >= 0) send(to, call, sent);
   if (from >= 0) receive(from, call, received);

@@ -439,8 +439,9 @@ struct Lowering {
 Jaxpr with_places(const Jaxpr& program) {
   if (!holds_varying(program) && communicated(program).empty()) return program;
   if (are_places_ranks()) {
-    const Jaxpr mine = Lowering::lowered(program, {Lowering::Of::one_place});
-    return communicated(program).empty() ? mine : communicate::agreed(mine, program);
+    if (communicated(program).empty()) return Lowering::lowered(program, {Lowering::Of::one_place});
+    const communicate::Scope scope(program);
+    return scope.agreed(Lowering::lowered(program, {Lowering::Of::one_place}));
   }
   Lowering lowering{Lowering::Of::all_places};
   std::vector<Aval> avals;

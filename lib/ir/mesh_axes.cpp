@@ -8,15 +8,19 @@
 #include <atomic>
 #include <charconv>
 #include <mutex>
+#include <optional>
+#include <span>
 
 namespace plait {
 namespace {
 
-// Filled in order; an axis stays where it is.
+// Filled in order; an axis stays where it is, so those that there are already are read without the
+// lock.
 struct Registry {
   std::mutex mutex;
   std::array<MeshAxis, 32> axes;
-  std::size_t count = 0;
+  std::atomic<std::size_t> count = 0;
+  std::span<const MeshAxis> known() const { return {axes.data(), count.load()}; }
 };
 constinit std::atomic<bool> is_used = false;
 
@@ -49,27 +53,37 @@ MeshAxis MeshAxis::from_string(std::string_view text) {
 bool MeshAxes::are_used() { return is_used.load(std::memory_order_relaxed); }
 
 MeshAxes::MeshAxes(const MeshAxis& axis) {
-  Registry& known = registry();
-  const std::lock_guard lock(known.mutex);
-  const auto end = known.axes.begin() + std::ptrdiff_t(known.count);
-  const auto found = std::find(known.axes.begin(), end, axis);
-  if (found == end) {
-    if (known.count == known.axes.size())
-      throw ValueError("a mesh: this process has named " + std::to_string(known.count) +
-                           " axes of meshes already",
-                       "use the same names and sizes in several meshes");
-    known.axes[known.count++] = axis;
-    is_used = true;
+  Registry& all = registry();
+  const auto find = [&]() -> std::optional<std::size_t> {
+    const std::span<const MeshAxis> known = all.known();
+    const auto place = std::ranges::find(known, axis);
+    if (place == known.end()) return {};
+    return std::size_t(place - known.begin());
+  };
+  std::optional<std::size_t> found = find();
+  if (!found) {
+    const std::lock_guard lock(all.mutex);
+    found = find();  // another thread may have named it
+    if (!found) {
+      const std::size_t count = all.count;
+      if (count == all.axes.size())
+        throw ValueError(
+            "a mesh: this process has named " + std::to_string(count) + " axes of meshes already",
+            "use the same names and sizes in several meshes");
+      all.axes[count] = axis;
+      all.count = count + 1;
+      is_used = true;
+      found = count;
+    }
   }
-  bits_ = std::uint32_t(1) << (found - known.axes.begin());
+  bits_ = std::uint32_t(1) << *found;
 }
 
 std::vector<MeshAxis> MeshAxes::axes() const {
-  Registry& known = registry();
-  const std::lock_guard lock(known.mutex);
+  const std::span<const MeshAxis> known = registry().known();
   std::vector<MeshAxis> result;
-  for (std::size_t i = 0; i < known.count; ++i)
-    if (bits_ >> i & 1) result.push_back(known.axes[i]);
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (bits_ >> i & 1) result.push_back(known[i]);
   // As in their mesh, whatever this process has named before: sums are taken in this order.
   std::ranges::sort(result, [](const MeshAxis& a, const MeshAxis& b) {
     return a.stride != b.stride ? a.stride > b.stride : a.name < b.name;

@@ -185,6 +185,44 @@ void reduce_ones(const std::string& what) {
   expect(ones[999] == float(job->size()), what);
 }
 
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t pages = 0;
+  file >> pages >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+// Each of many calls, which may be more than there are tags, has its own values, and memory stays
+// as it is. A rank that only sends is soon as slow as the one that receives.
+int call_often(std::int32_t turns) {
+  const int n = job->size(), mine = job->rank();
+  std::int64_t before = 0;
+  for (std::int32_t turn = 0; turn < turns; ++turn) {
+    if (turn == turns / 4) before = resident_bytes();
+    const std::int32_t number = turn * n + mine;
+    std::int32_t sum = 0;
+    all_reduce(*job, everyone(), Combination::sum, DType::int32, &number, &sum, 1, "a small psum");
+    expect(sum == n * n * turn + n * (n - 1) / 2, "a small psum");
+  }
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  int num_ahead = 0;
+  if (mine == 1) usleep(300000);
+  for (std::int32_t turn = 0; turn < turns; ++turn) {
+    std::vector<std::int32_t> block(128, turn), received(128);
+    const Bytes bytes{received.data(), 512};
+    if (mine == 0) job->send_receive(1, {block.data(), 512}, -1, {}, "a stream");
+    if (mine == 1) job->send_receive(-1, {}, 0, bytes, "a stream");
+    if (mine == 1) expect(received == block, "a stream");
+    if (Clock::now() - began < std::chrono::milliseconds(200)) num_ahead = turn + 1;
+  }
+  expect(mine != 0 || num_ahead <= 128,
+         "a stream that runs ahead, by " + std::to_string(num_ahead));
+  const std::int64_t grown = resident_bytes() - before;
+  expect(grown < (8 << 20), "memory, which has grown by " + std::to_string(grown) + " bytes");
+  return 0;
+}
+
 int disagree() {
   try {
     agree(*job, everyone(), 5, "the first program");
@@ -248,6 +286,7 @@ int run(int argc, char** argv) {
   if (what == "diverge") return diverge(unsigned(std::atoi(argv[2])));
   if (what == "disagree") return disagree();
   if (what == "large") return move_much();
+  if (what == "often") return call_often(argc > 2 ? std::atoi(argv[2]) : 4000);
   if (what == "measure") return measure(argc > 2 ? std::atoll(argv[2]) : 256 << 20);
   reduce_ones("the first psum");
   if (what == "stop" && is_odd) sleep(1000);

@@ -52,16 +52,19 @@ class Communicator {
   virtual int num_on_this_machine() const = 0;
 
   // what: the collective and the user's line, for the message of a wait that takes too long.
+  // Calls of different purposes do not meet.
   // Block i of `all`, one for each of the ranks, becomes what that rank gives as `mine`. Blocks may
-  // be of several sizes, and empty. Calls of different purposes do not meet.
+  // be of several sizes, and empty.
   void all_gather(const Ranks& ranks, ConstBytes mine, std::span<const Bytes> all,
-                  const std::string& what, int purpose = 0);
+                  const std::string& what, std::uint64_t purpose = 0);
   // Block i goes to rank i of the list; what rank i has for this one arrives in received[i]. The
   // sizes agree.
   void all_to_all(const Ranks& ranks, std::span<const ConstBytes> sent,
-                  std::span<const Bytes> received, const std::string& what, int purpose = 0);
+                  std::span<const Bytes> received, const std::string& what,
+                  std::uint64_t purpose = 0);
   // To one rank of the job and from one, either of which may be -1: none.
-  void send_receive(int to, ConstBytes sent, int from, Bytes received, const std::string& what);
+  void send_receive(int to, ConstBytes sent, int from, Bytes received, const std::string& what,
+                    std::uint64_t purpose = 0);
   // Ends all processes of the job, after this message on stderr.
   [[noreturn]] virtual void abort(const std::string& message) = 0;
 
@@ -71,11 +74,15 @@ class Communicator {
   std::uint64_t count_call(const Ranks& ranks) { return num_calls_[ranks]++; }
 
  protected:
-  // tag: from 0 to 32767, the same for both ranks where they make the same call, on as many bytes;
-  // most likely another one where they do not. They wait in vain then, and find out.
+  // tag: from 0 to 32767, the same for both ranks where they make the same call, on as many bytes,
+  // and have exchanged as many messages before; most likely another one where not. They wait in
+  // vain then, and find out.
+  // is_awaited: the call returns only once the receiver has begun to take it. Some are, so that a
+  // rank that only sends is not ahead of the others by more than these.
   struct Sent {
     int to, tag;
     ConstBytes bytes;
+    bool is_awaited;
   };
   struct Received {
     int from, tag;
@@ -93,6 +100,7 @@ class Communicator {
   void all_gather_doubling(const Ranks& ranks, ConstBytes mine, std::span<const Bytes> all,
                            std::uint64_t call, const std::string& what);
   std::map<Ranks, std::uint64_t> num_calls_;
+  std::vector<std::uint64_t> num_sent_, num_received_;  // messages, by the other rank
   std::vector<Sent> sent_;
   std::vector<Received> received_;
 };

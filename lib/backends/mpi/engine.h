@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "backends/mpi/find.h"
+#include "backends/mpi/watch.h"
 #include "base/job.h"
 #include "base/library.h"
 
@@ -42,6 +43,7 @@ struct Functions {
   int (*comm_split_type)(Comm, int type, int key, typename Abi::Info, Comm* part);
   int (*comm_set_errhandler)(Comm, typename Abi::Errhandler);
   int (*isend)(const void*, int count, Type, int to, int tag, Comm, Request*);
+  int (*issend)(const void*, int count, Type, int to, int tag, Comm, Request*);
   int (*irecv)(void*, int count, Type, int from, int tag, Comm, Request*);
   int (*test)(Request*, int* flag, void* status);
   int (*iprobe)(int from, int tag, Comm, int* flag, void* status);
@@ -66,6 +68,7 @@ struct Functions {
     find(comm_split_type, "MPI_Comm_split_type");
     find(comm_set_errhandler, "MPI_Comm_set_errhandler");
     find(isend, "MPI_Isend");
+    find(issend, "MPI_Issend");
     find(irecv, "MPI_Irecv");
     find(test, "MPI_Test");
     find(iprobe, "MPI_Iprobe");
@@ -74,6 +77,11 @@ struct Functions {
   }
   std::string missing;  // the first one that is
 };
+
+// What to look for where ranks do not come.
+constexpr char fix_of_start[] =
+    "\n  fix: see that every rank is alive and uses plait: a rank joins when it first asks for its "
+    "mesh,\n  its index or a collective. PLAIT_DEADLINE is how many seconds a rank may wait";
 
 template <class Abi>
 class Engine final : public Communicator {
@@ -90,6 +98,11 @@ class Engine final : public Communicator {
       throw BackendError("the library of MPI that was found has no " +
                              (mpi_.missing.empty() ? std::string("handles") : mpi_.missing),
                          fix_of_library);
+    const Seconds to_join = std::max(deadline_, Seconds(20));  // processes start one by one
+    const Watch watch(to_join,
+                      self() + " has waited " + text_of(to_join) +
+                          " for the other ranks to join the job, so it ends" + fix_of_start,
+                      1);
     initialise();
     check(mpi_.comm_dup(constants_.world, &data_), "MPI_Comm_dup");
     check(mpi_.comm_dup(constants_.world, &notes_), "MPI_Comm_dup");
@@ -120,7 +133,9 @@ class Engine final : public Communicator {
     int flag = 0;
     if (mpi_.finalized(&flag) != 0 || flag || !is_ours_) return;
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) abort(self() + " ends while another of its threads waits for other ranks", status);
+    if (!lock)
+      abort(self() + " ends while another of its threads waits for other ranks",
+            status != 0 ? status : 1);
     std::vector<Pending> notes;
     tell_all(Note::end, notes);
     const Clock::time_point began = Clock::now();
@@ -131,12 +146,25 @@ class Engine final : public Communicator {
       return notes.empty();
     };
     for (long turn = 0; read_notes("has ended its program"), !has_all(); ++turn) {
-      if (status != 0 && Clock::now() - began > sure_)
+      const Seconds waited = Clock::now() - began;
+      if (status != 0 && waited > sure_)
         abort(self() + " ended with exit code " + std::to_string(status) +
                   " while others are at work, and ends the job",
               status);
+      if (waited > deadline_) {
+        Ranks others;
+        for (int other = 0; other < size_; ++other)
+          if (other != rank_ && !has_ended_[std::size_t(other)]) others.push_back(other);
+        abort(self() + " has ended its program, and has waited " + text_of(waited) + " for " +
+                  (others.empty() ? "MPI" : named(others)) +
+                  " to end too, so the job ends\n  fix: where one rank works for longer than the "
+                  "others, PLAIT_DEADLINE is how many seconds they wait",
+              1);
+      }
       turn < 100 ? sched_yield() : usleep(1000);
     }
+    const Watch watch(
+        deadline_, self() + " has waited " + text_of(deadline_) + " for MPI to end, so it ends", 1);
     mpi_.finalize();
   }
 
@@ -159,10 +187,11 @@ class Engine final : public Communicator {
     }
     for (const Sent& one : sent) {
       bytes += one.bytes.size;
+      const auto send = one.is_awaited ? mpi_.issend : mpi_.isend;
       in_pieces({const_cast<void*>(one.bytes.data), one.bytes.size}, [&](char* data, int size) {
-        check(mpi_.isend(data, size, constants_.byte, one.to, one.tag, data_,
-                         add(pending_, one.to, Pending::send)),
-              "MPI_Isend", &what);
+        check(send(data, size, constants_.byte, one.to, one.tag, data_,
+                   add(pending_, one.to, Pending::send)),
+              one.is_awaited ? "MPI_Issend" : "MPI_Isend", &what);
       });
     }
     wait(bytes, what);
@@ -361,7 +390,8 @@ class Engine final : public Communicator {
 
   [[noreturn]] void abort(const std::string& message, int code) {
     if (!message.empty()) say(message);
-    usleep(50000);  // launchers drop what they have not read yet
+    usleep(50000);                            // launchers drop what they have not read yet
+    const Watch watch(Seconds(5), "", code);  // the launcher may be out of reach
     mpi_.abort(constants_.world, code);
     _exit(code);
   }
@@ -376,7 +406,7 @@ class Engine final : public Communicator {
   const pid_t process_ = getpid();
   std::mutex mutex_;  // MPI_THREAD_SERIALIZED
   Comm data_{}, notes_{};
-  int rank_ = 0, size_ = 1, num_on_this_machine_ = 1;
+  int rank_ = job_.rank, size_ = job_.size, num_on_this_machine_ = 1;
   bool is_ours_ = false, is_crowded_ = false;
   std::optional<Clock::time_point> has_spoken_;  // of its wait, where a rank gave up
   std::string name_;
