@@ -39,6 +39,7 @@ CPP_ONLY = {
     "numpy.polynomial_fit": "what full=True and cov=True ask polyfit for",
     "numpy.intersection": "what return_indices=True asks intersect1d for",
     "numpy.unique_slices": "unique with an axis",
+    "lax.all_gather_invariant": "all_gather with to='invarying'",
     "lax.fft_along": "numpy.fft's functions are for users; this is the primitive",
     "lax.zeros_like": "of an Aval, which Python spells numpy.zeros",
     "lax.dim_as_value": "Python's sizes become values by themselves",
@@ -62,6 +63,7 @@ OVERLOADED = {
 COLLECTIVES = "psum pmean pmax pmin all_gather psum_scatter all_to_all pswapaxes".split()
 ONLY_PYTHON = {
     **{f"lax.{name}": {"axis_index_groups"} for name in COLLECTIVES},  # refused
+    "lax.all_gather": {"axis_index_groups", "to"},  # another function
     "lax.rng_bit_generator": {"algorithm"},  # of JAX's, all of which are plait's
     **{f"numpy.{name}": {"mean"} for name in "var std nanvar nanstd".split()},  # says what it is
     **{f"numpy.{name}": {"promote_integers"} for name in "sum prod".split()},  # a dtype in C++
