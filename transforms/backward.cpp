@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
+#include <plait/transforms/jvp_interpreter.h>
 #include <plait/transforms/tape_nodes.h>
 #include <plait/transforms/transforms.h>
 
@@ -341,8 +342,9 @@ class Backward {
       const Array& sum = slots_[visited.first_slot];
       std::shared_ptr<Variable> variable = visited.node->variable.lock();
       if (!variable) continue;
+      const Aval& aval = visited.node->aval;
       Array gradient =
-          sum.is_valid() ? sum : Tangent(tangent_aval(visited.node->aval)).instantiate();
+          sum.is_valid() ? as_weak(sum, aval).array() : Tangent(tangent_aval(aval)).instantiate();
       gradients.emplace_back(std::move(variable), hooked(*visited.node, 0, std::move(gradient)));
     }
     for (const auto& [variable, gradient] : gradients) add_to(*variable, gradient);

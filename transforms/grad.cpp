@@ -51,7 +51,8 @@ Array basis(const Aval& aval) {
               columns = lax::iota(DType::int32, {n, n}, 1);
   Shape shape{n};
   for (Dim dim : aval.shape) shape.push_back(dim);
-  return lax::reshape(lax::convert_element_type(lax::eq(rows, columns), aval.dtype), shape);
+  const Array ones = lax::convert_element_type(lax::eq(rows, columns), aval.dtype, aval.weak);
+  return lax::reshape(ones, shape);
 }
 
 Shape joined(const Shape& a, const Shape& b) {

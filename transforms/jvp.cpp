@@ -60,6 +60,11 @@ std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equat
   return results;
 }
 
+Tangent as_weak(const Tangent& tangent, const Aval& primal) {
+  if (!primal.weak || tangent.is_zero() || tangent.aval().weak) return tangent;
+  return lax::convert_element_type(tangent.array(), tangent.aval().dtype, true);
+}
+
 Differentiated flat::jvp(const Function& function, std::span<const Array> primals,
                          std::span<const Tangent> tangents) {
   JvpInterpreter interpreter;
@@ -76,7 +81,7 @@ Differentiated flat::jvp(const Function& function, std::span<const Array> primal
   for (const Array& output : outputs) {
     const JvpInterpreter::Value value = trace.value_of(output);
     result.outputs.push_back(value.primal);
-    result.tangents.push_back(value.tangent);
+    result.tangents.push_back(as_weak(value.tangent, value.primal.aval()));
   }
   return result;
 }

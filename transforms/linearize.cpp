@@ -87,7 +87,8 @@ flat::LinearMap flat::linearize(const Function& function, std::span<const Array>
       map.outputs.push_back(value.primal);
       if (value.tangent.is_zero()) continue;
       map.outputs_with_tangent.push_back(int(i));
-      output_tangents.push_back(value.tangent.array());
+      TraceScope of_tangents(&linear);
+      output_tangents.push_back(as_weak(value.tangent, value.primal.aval()).array());
     }
   }
   Traced traced = linear.close(output_tangents);

@@ -4,6 +4,7 @@
 #include <plait/primitives/mesh.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
+#include <plait/transforms/jvp_interpreter.h>
 #include <plait/transforms/transforms.h>
 
 namespace plait {
@@ -125,17 +126,6 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
     results.push_back(environment[i].value_or(Tangent(inputs[i].aval())));
   return results;
 }
-
-namespace {
-
-// The gradient of a weak number is weak, whatever the arrays are that rules made for it: a step
-// along it must not make it a strong one of 64 bits.
-Tangent as_weak(const Tangent& cotangent, const Aval& primal) {
-  if (!primal.weak || cotangent.is_zero() || cotangent.aval().weak) return cotangent;
-  return lax::convert_element_type(cotangent.array(), cotangent.aval().dtype, true);
-}
-
-}  // namespace
 
 flat::Pullback flat::vjp(const Function& function, std::span<const Array> primals,
                          const std::vector<bool>& wrt) {

@@ -239,6 +239,18 @@ def test_the_gradient_of_a_weak_number_is_weak():
     assert type_of(plait.vmap(plait.grad(abs))(x)) == "float64*"
 
 
+def test_tangents_of_weak_numbers_are_weak():
+    x = weak(0.3, 0.2, 0.5)
+    for f in (pnp.max, pnp.prod, lambda x: pnp.maximum(x, 0.25), lambda x: pnp.sort(x)[0]):  # fmt: skip
+        assert type_of(plait.jacfwd(f)(x)) == "float64*"
+        for g in (f, jit(f)):
+            assert type_of(plait.jvp(g, (x,), (weak(1.0, 0.0, 0.0),))[1]) == "float64*"
+            assert type_of(plait.linearize(g, x)[1](weak(1.0, 0.0, 0.0))) == "float64*"
+        taped = plait.variable(x)
+        f(taped).sum().backward()
+        assert type_of(taped.grad) == "float64*"
+
+
 def test_a_dtype_that_is_asked_for_is_strong():
     x = weak(1.0, 2.0)
     for result in (x.sum(dtype=np.float64), x.mean(dtype=np.float64), x.cumsum(dtype=np.float64),

@@ -31,4 +31,8 @@ struct JvpInterpreter {
 // lose it.
 bool carries_tangent(const Array& array);
 
+// The tangent or cotangent of a value. That of a weak number is weak, whatever the arrays are that
+// rules made for it: a step along it must not make it a strong one of 64 bits.
+Tangent as_weak(const Tangent& tangent, const Aval& primal);
+
 }  // namespace plait
