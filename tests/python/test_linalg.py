@@ -147,6 +147,40 @@ def test_decompositions_of_any_matrices(dtype, batch, m, n):
         check(pl.pinv(x), np.linalg.pinv(x), limit)
 
 
+# Matrices whose halves have singular values in common, none that differ, or hardly any.
+KINDS = {
+    "random": lambda x: x,
+    "rank deficient": lambda x: x[:, : min(x.shape) // 3] @ x[: min(x.shape) // 3],
+    "graded columns": lambda x: x * 10.0 ** -np.linspace(0, 300, x.shape[1]),
+    "graded rows": lambda x: x * 10.0 ** -np.linspace(0, 20, x.shape[0])[:, None],
+    "zeros": lambda x: 0 * x,
+    "ones": lambda x: 0 * x + 1,
+    "identity": lambda x: np.eye(*x.shape, dtype=x.dtype),
+    "projection": lambda x: np.linalg.qr(x)[0][:, :20] @ np.linalg.qr(x.T)[0][:, :20].T,
+    "bidiagonal": lambda x: np.eye(*x.shape) - np.eye(*x.shape, 1),
+    "small beside": lambda x: np.eye(*x.shape) * 0.1 ** (np.arange(x.shape[1]) % 17) + 1e-9 * np.eye(*x.shape, 1),
+    "tiny": lambda x: 1e-300 * x,
+    "huge": lambda x: 1e300 * x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", [(33, 33), (67, 67), (64, 40), (40, 130), (150, 149)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_singular_vectors_of_many_rows(dtype, shape, kind):
+    x = KINDS[kind](random(shape, dtype)).astype(dtype)
+    size = np.abs(x).max() or 1.0
+    u, s, vh = map(np.asarray, pl.svd(x, full_matrices=True))
+    k = len(s)
+    limit = 2e-15 * (shape[0] * shape[1]) ** 0.5
+    check(u[:, :k] * (s / size) @ vh[:k], x / size, limit)
+    check(adjoint(u) @ u, np.eye(len(u), dtype=dtype), 1e-13)
+    check(vh @ adjoint(vh), np.eye(len(vh), dtype=dtype), 1e-13)
+    assert (s >= 0).all() and (np.diff(s) <= 0).all()
+    check(s / size, np.linalg.svd(x / size, compute_uv=False), limit)
+    check(np.asarray(pl.svdvals(x)) / size, s / size, limit)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_triangular_solve(dtype):
     limit = tolerance(dtype)

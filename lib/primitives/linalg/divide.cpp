@@ -3,14 +3,12 @@
 // method for the symmetric tridiagonal eigenproblem" (1981); Gu and Eisenstat, "A stable and
 // efficient algorithm for the rank-one modification of the symmetric eigenproblem" (1994).
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/base/pack.h>
-#include <plait/base/pool.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "primitives/linalg/secular.h"
 #include "primitives/linalg/tridiagonal.h"
 
 namespace plait::matrices {
@@ -18,109 +16,6 @@ namespace {
 
 constexpr double epsilon = 0x1p-53;
 constexpr std::int64_t smallest = 32;  // rows that are divided
-
-// diag(poles) + rho z z^T for ascending poles, rho > 0 and no z that is 0. Root k lies between pole
-// k and the next one.
-class RankOne {
-  using V = Pack<double, 4>;
-
- public:
-  RankOne(const std::vector<double>& poles, const std::vector<double>& z, double rho)
-      : poles_(poles), squares_(z.size()) {
-    for (std::size_t i = 0; i < z.size(); ++i) squares_[i] = rho * z[i] * z[i];
-  }
-
-  // gaps becomes poles - root, each exact relative to itself; false where nothing converges.
-  bool root(std::int64_t k, double& value, double* gaps) const {
-    const auto n = std::int64_t(poles_.size());
-    const bool is_last = k + 1 == n;
-    const double width = is_last ? std::accumulate(squares_.begin(), squares_.end(), 0.0)
-                                 : poles_[at(k + 1)] - poles_[at(k)];
-    // Places are relative to the nearer pole, so that they do not cancel.
-    shift(k, gaps);
-    double place = width / 2, low = 0, high = width;
-    std::int64_t origin = k;
-    if (!is_last && sums(k, place, gaps).total() <= 0) {
-      origin = k + 1;
-      shift(origin, gaps);
-      place = -width / 2;
-      low = -width / 2;
-      high = 0;
-    } else if (!is_last) {
-      high = width / 2;
-    }
-    for (int steps = 0; steps < 100; ++steps) {
-      const Sums at_place = sums(k, place, gaps);
-      const double total = at_place.total();
-      const double bound = epsilon * (8 * (at_place.phi - at_place.psi) + 1 +
-                                      std::abs(place) * (at_place.of_psi + at_place.of_phi));
-      if (std::abs(total) <= bound) break;
-      (total < 0 ? low : high) = place;
-      const double next =
-          place + change(at_place, gaps[k] - place, is_last ? 0 : gaps[k + 1] - place, is_last);
-      const double before = place;
-      place = next > low && next < high ? next : (low + high) / 2;
-      if (place == before || !(low < high)) break;
-      if (steps == 99) return false;
-    }
-    value = poles_[at(origin)] + place;
-    for (std::int64_t i = 0; i < n; ++i) gaps[i] -= place;
-    return true;
-  }
-
- private:
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  // psi sums the poles up to k, phi those behind it; of_psi and of_phi are their derivatives.
-  struct Sums {
-    double psi, phi, of_psi, of_phi;
-    double total() const { return 1 + psi + phi; }
-  };
-
-  void shift(std::int64_t origin, double* gaps) const {
-    for (std::size_t i = 0; i < poles_.size(); ++i) gaps[i] = poles_[i] - poles_[at(origin)];
-  }
-  void add(std::int64_t begin, std::int64_t end, double place, const double* gaps, double& sum,
-           double& slope) const {
-    V total(0.0), of_total(0.0);
-    std::int64_t i = begin;
-    for (; i + V::width <= end; i += V::width) {
-      const V inverse = V(1.0) / (V::load(gaps + i) - V(place));
-      const V term = V::load(squares_.data() + i) * inverse;
-      total = total + term;
-      of_total = math::fma(term, inverse, of_total);
-    }
-    sum = (total.v[0] + total.v[1]) + (total.v[2] + total.v[3]);
-    slope = (of_total.v[0] + of_total.v[1]) + (of_total.v[2] + of_total.v[3]);
-    for (; i < end; ++i) {
-      const double inverse = 1 / (gaps[i] - place), term = squares_[at(i)] * inverse;
-      sum += term;
-      slope += term * inverse;
-    }
-  }
-  Sums sums(std::int64_t k, double place, const double* gaps) const {
-    Sums result;
-    add(0, k + 1, place, gaps, result.psi, result.of_psi);
-    add(k + 1, std::int64_t(poles_.size()), place, gaps, result.phi, result.of_phi);
-    return result;
-  }
-  // To the root of the function with the two poles beside it that has these values and slopes: Li,
-  // "Solving secular equations stably and efficiently" (1993).
-  static double change(const Sums& sums, double left, double right, bool is_last) {
-    const double total = sums.total();
-    if (is_last) {
-      const double rest = total - left * sums.of_psi;
-      return left + left * left * sums.of_psi / rest;
-    }
-    const double slope = sums.of_psi + sums.of_phi;
-    const double a = (left + right) * total - left * right * slope, b = left * right * total,
-                 c = total - left * sums.of_psi - right * sums.of_phi;
-    const double root = std::sqrt(std::max(0.0, a * a - 4 * b * c));
-    return a <= 0 ? (a - root) / (2 * c) : 2 * b / (a + root);
-  }
-
-  const std::vector<double>& poles_;
-  std::vector<double> squares_;
-};
 
 // A block of the matrix, whose eigenvectors are a block of q.
 class Division {
@@ -173,9 +68,7 @@ class Division {
       if (last >= 0) {
         const double length = std::hypot(z[last], z[i]), c = z[i] / length, s = z[last] / length;
         if (std::abs((d[i] - d[last]) * c * s) <= tolerance) {
-          const Eigen::VectorXd before = q.col(last);
-          q.col(last) = c * before - s * q.col(i);
-          q.col(i) = s * before + c * q.col(i).eval();
+          rotate_columns(q, last, i, c, s);
           const double above = d[last], below = d[i];
           d[last] = c * c * above + s * s * below;
           d[i] = s * s * above + c * c * below;
@@ -192,61 +85,20 @@ class Division {
       last = i;
     }
     if (last >= 0) kept.push_back(last);
-    const auto count = std::int64_t(kept.size());
     std::vector<double> poles, parts;
     for (const std::int64_t i : kept) {
       poles.push_back(d[i]);
       parts.push_back(z[i]);
     }
-    Eigen::VectorXd values(count);
-    Eigen::MatrixXd vectors(count, count);
-    if (!vectors_of(poles, parts, rho, values, vectors)) return false;
-    // The halves of the vectors, each from the columns that reach it.
-    Eigen::MatrixXd joined(size, count);
-    const auto multiply = [&](const std::vector<char>& reaches, std::int64_t row,
-                              std::int64_t rows) {
-      std::vector<std::int64_t> places, columns;
-      for (std::int64_t i = 0; i < count; ++i)
-        if (reaches[static_cast<std::size_t>(kept[static_cast<std::size_t>(i)])]) {
-          places.push_back(i);
-          columns.push_back(kept[static_cast<std::size_t>(i)]);
-        }
-      const Eigen::MatrixXd left = q.middleRows(row, rows)(Eigen::all, columns),
-                            right = vectors(places, Eigen::all);
-      joined.middleRows(row, rows).noalias() = left * right;
-    };
-    multiply(upper, 0, half);
-    multiply(lower, half, size - half);
+    Eigen::VectorXd values;
+    Eigen::MatrixXd vectors;
+    if (!secular_columns(Poles(poles, Poles::Of::numbers), parts, rho, values, vectors))
+      return false;
+    vectors.colwise().normalize();
+    Eigen::MatrixXd joined(size, values.size());
+    join_rows(q, vectors, kept, upper, 0, half, joined);
+    join_rows(q, vectors, kept, lower, half, size - half, joined);
     place(first, size, values, joined, apart);
-    return true;
-  }
-
-  // With the roots known, z is found anew for which they are exact, so that vectors are orthogonal.
-  static bool vectors_of(const std::vector<double>& poles, const std::vector<double>& parts,
-                         double rho, Eigen::VectorXd& values, Eigen::MatrixXd& gaps) {
-    const auto count = std::int64_t(poles.size());
-    const RankOne matrix(poles, parts, rho);
-    std::vector<char> found(poles.size(), 0);
-    parallel_for(count, std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, count)),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t k = begin; k < end; ++k)
-                     found[static_cast<std::size_t>(k)] = matrix.root(k, values[k], &gaps(0, k));
-                 });
-    if (std::find(found.begin(), found.end(), 0) != found.end()) return false;
-    Eigen::VectorXd squares = Eigen::VectorXd::Ones(count);
-    for (std::int64_t k = 0; k < count; ++k) {
-      const double pole = poles[static_cast<std::size_t>(k)];
-      for (std::int64_t i = 0; i < count; ++i)
-        squares[i] *=
-            i == k ? gaps(i, k) : gaps(i, k) / (poles[static_cast<std::size_t>(i)] - pole);
-    }
-    for (std::int64_t i = 0; i < count; ++i)
-      squares[i] =
-          std::copysign(std::sqrt(std::abs(squares[i])), parts[static_cast<std::size_t>(i)]);
-    for (std::int64_t k = 0; k < count; ++k) {
-      gaps.col(k) = squares.cwiseQuotient(gaps.col(k));
-      gaps.col(k) /= gaps.col(k).norm();
-    }
     return true;
   }
 

@@ -25,5 +25,8 @@ void decompose(const Matrix<complex128>& x, Vectors vectors, Decomposed<complex1
 // empty. False when the iteration does not converge.
 bool bidiagonal_svd(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& ub,
                     Eigen::MatrixXd& vb);
+// The same by QR steps, which need more time where there are many rows.
+bool bidiagonal_by_rotations(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& ub,
+                             Eigen::MatrixXd& vb);
 
 }  // namespace plait::matrices

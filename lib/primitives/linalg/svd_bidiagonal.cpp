@@ -1,6 +1,7 @@
-// The singular value decomposition of a bidiagonal matrix, by implicit QR steps with Wilkinson's
-// shift: Golub and Van Loan, "Matrix Computations", algorithm 8.6.2. An element is negligible
-// relative to its neighbours; a diagonal element, relative to the norm of the matrix.
+// bidiagonal_by_rotations: the singular value decomposition of a bidiagonal matrix, by implicit QR
+// steps with Wilkinson's shift: Golub and Van Loan, "Matrix Computations", algorithm 8.6.2. An
+// element is negligible relative to its neighbours; a diagonal element, relative to the norm of the
+// matrix.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -130,8 +131,8 @@ struct Bidiagonal {
 
 }  // namespace
 
-bool bidiagonal_svd(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& ub,
-                    Eigen::MatrixXd& vb) {
+bool bidiagonal_by_rotations(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& ub,
+                             Eigen::MatrixXd& vb) {
   Bidiagonal matrix{d, e, Rotations(ub), Rotations(vb)};
   if (!matrix.iterate()) return false;
   matrix.sort(ub, vb);

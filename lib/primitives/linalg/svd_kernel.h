@@ -1,40 +1,58 @@
-// The definition of decompose: Householder bidiagonalization by Eigen, then the real bidiagonal
-// matrix by bidiagonal_svd. Eigen's own decompositions are slow (Jacobi's method) or compile for
-// half a minute (divide and conquer). See svd.h.
+// The definition of decompose: reduction to a real bidiagonal matrix, then bidiagonal_svd. A matrix
+// of many more rows than columns is that of its QR decomposition before. See svd.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/SVD>
+#include <Eigen/QR>
 
+#include "primitives/linalg/bidiagonalise.h"
 #include "primitives/linalg/svd.h"
 
 namespace plait::matrices {
 
-// x has at least as many rows as columns.
+// w becomes the product of reflections of `columns`, which begin `shift` rows below its diagonal,
+// and w.
+template <class T, class Taus>
+void apply_reflections(const Matrix<T>& columns, const Taus& taus, std::int64_t shift,
+                       Matrix<T>& w) {
+  Eigen::Matrix<T, 1, Eigen::Dynamic> workspace;
+  Eigen::HouseholderSequence<const Matrix<T>, const Taus>(columns, taus)
+      .setLength(taus.size() - shift)
+      .setShift(shift)
+      .applyThisOnTheLeft(w, workspace);
+}
+
+// Overwrites x, which has at least as many rows as columns and elements of at most 1.
 template <class T>
-bool decompose_tall(const Matrix<T>& x, Vectors vectors, Decomposed<T>& result) {
+bool decompose_tall(Matrix<T>& x, Vectors vectors, Decomposed<T>& result) {
   const std::int64_t m = x.rows(), k = x.cols();
-  const double scale = x.cwiseAbs().maxCoeff();  // so that squares neither overflow nor underflow
-  Matrix<T> scaled = scale > 0 ? Matrix<T>(x / scale) : x;
-  Eigen::internal::UpperBidiagonalization<Matrix<T>> bidiagonal(scaled);
-  Eigen::VectorXd e = Eigen::VectorXd::Zero(k);
-  auto band = bidiagonal.bidiagonal();
-  result.s = band.diagonal();
-  if (k > 1) e.head(k - 1) = band.template diagonal<1>();
+  if (m >= 16 && m > k + k / 2) {
+    const Eigen::HouseholderQR<Eigen::Ref<Matrix<T>>> qr(x);
+    Matrix<T> square = x.topRows(k).template triangularView<Eigen::Upper>();
+    if (!decompose_tall(square, vectors == Vectors::full ? Vectors::thin : vectors, result))
+      return false;
+    if (vectors == Vectors::none) return true;
+    Matrix<T> u = Matrix<T>::Identity(m, vectors == Vectors::full ? m : k);
+    u.topLeftCorner(k, k) = result.u;
+    apply_reflections<T>(x, qr.hCoeffs().conjugate().eval(), 0, u);
+    result.u.swap(u);
+    return true;
+  }
+  Eigen::VectorXd e;
+  Reflections<T> reflections;
+  bidiagonalise(x, result.s, e, reflections);
   Eigen::MatrixXd ub, vb;
   if (vectors != Vectors::none) {
     ub.setIdentity(k, k);
     vb.setIdentity(k, k);
   }
   if (!bidiagonal_svd(result.s, e, ub, vb)) return false;
-  result.s *= scale > 0 ? scale : 1.0;
   if (vectors == Vectors::none) return true;
-  Eigen::Matrix<T, 1, Eigen::Dynamic> workspace;
   result.u.setIdentity(m, vectors == Vectors::full ? m : k);
   result.u.topLeftCorner(k, k) = ub.template cast<T>();
-  bidiagonal.householderU().applyThisOnTheLeft(result.u, workspace);
+  apply_reflections<T>(x, reflections.left_taus, 0, result.u);
   result.v = vb.template cast<T>();
-  bidiagonal.householderV().applyThisOnTheLeft(result.v, workspace);
+  apply_reflections<T>(reflections.right, reflections.right_taus, 1, result.v);
   return true;
 }
 
@@ -43,11 +61,15 @@ void decompose_typed(const Matrix<T>& x, Vectors vectors, Decomposed<T>& result)
   const std::int64_t m = x.rows(), n = x.cols(), k = std::min(m, n);
   const bool full = vectors == Vectors::full;
   bool found = k > 0 && x.allFinite();
-  if (found && m >= n) {
-    found = decompose_tall(x, vectors, result);
-  } else if (found) {
-    found = decompose_tall(Matrix<T>(x.adjoint()), vectors, result);
-    result.u.swap(result.v);
+  if (found) {
+    const double largest = x.cwiseAbs().maxCoeff();
+    const double scale =
+        largest > 0 ? largest : 1;  // so that squares neither overflow nor underflow
+    Matrix<T> scaled = x / scale;
+    if (m < n) scaled.adjointInPlace();
+    found = decompose_tall(scaled, vectors, result);
+    result.s *= scale;
+    if (m < n) result.u.swap(result.v);
   }
   if (!found) {
     result.s.setConstant(k, NAN);

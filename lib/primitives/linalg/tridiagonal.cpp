@@ -3,6 +3,7 @@
 #include "primitives/linalg/tridiagonal.h"
 
 #include <plait/base/pack.h>
+#include <plait/base/pool.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,22 +19,42 @@ using V = Pack<double, 4>;
 constexpr int group = 4;  // columns that are read together
 
 // One pass over the lower triangle of a, from column and row `first` on: subtracts p q^T + q p^T
-// and adds the product of the result with x to y, which is 0 there.
+// and finds the product of the result with x, which the first column of y becomes. The other
+// columns are those of parts, which threads run.
 class Pass {
  public:
-  Pass(Eigen::MatrixXd& a, const double* p, const double* q, const double* x, double* y)
+  static constexpr std::int64_t most_parts = 8;
+  Pass(Eigen::MatrixXd& a, const double* p, const double* q, const double* x, Eigen::MatrixXd& y)
       : a_(a), p_(p), q_(q), x_(x), y_(y) {}
 
   void run(std::int64_t first) {
-    const std::int64_t n = a_.rows();
-    std::int64_t j = first;
-    for (; j + group <= n; j += group) columns<group>(j);
-    for (; j < n; ++j) columns<1>(j);
+    constexpr std::int64_t worth_a_thread = 1 << 16;  // elements
+    const std::int64_t rest = a_.rows() - first,
+                       parts = std::clamp<std::int64_t>(rest * rest / 2 / worth_a_thread, 1,
+                                                        most_parts);
+    // The first columns are the longest: of the area before column `place`, parts are alike.
+    const auto begin_of = [&](std::int64_t part) {
+      const double left = 1 - double(part) / double(parts);
+      const auto place = std::int64_t(double(rest) * (1 - std::sqrt(left)));
+      return part == parts ? rest : place / group * group;
+    };
+    y_.block(first, 0, rest, parts).setZero();
+    parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) {
+        std::int64_t j = first + begin_of(part);
+        const std::int64_t last = first + begin_of(part + 1);
+        double* const y = &y_(0, part);
+        for (; j + group <= last; j += group) columns<group>(j, y);
+        for (; j < last; ++j) columns<1>(j, y);
+      }
+    });
+    for (std::int64_t part = 1; part < parts; ++part)
+      y_.col(0).tail(rest) += y_.col(part).tail(rest);
   }
 
  private:
   template <int count>
-  void columns(std::int64_t j) {
+  void columns(std::int64_t j, double* y_of_part) {
     const std::int64_t n = a_.rows();
     double* column[count];
     double of_p[count], of_q[count], of_x[count], sums[count];
@@ -60,7 +81,7 @@ class Pass {
     std::int64_t i = j + count;
     for (; i + V::width <= n; i += V::width) {
       const V p = V::load(p_ + i), q = V::load(q_ + i), x = V::load(x_ + i);
-      V y = V::load(y_ + i);
+      V y = V::load(y_of_part + i);
 #pragma GCC unroll 4
       for (int k = 0; k < count; ++k) {
         V value = V::load(column[k] + i);
@@ -69,22 +90,22 @@ class Pass {
         y = math::fma(value, V(of_x[k]), y);
         totals[k] = math::fma(value, x, totals[k]);
       }
-      y.store(y_ + i);
+      y.store(y_of_part + i);
     }
     for (; i < n; ++i)
       for (int k = 0; k < count; ++k) {
         const double value = element(i, k);
-        y_[i] += value * of_x[k];
+        y_of_part[i] += value * of_x[k];
         sums[k] += value * x_[i];
       }
     for (int k = 0; k < count; ++k)
-      y_[j + k] +=
+      y_of_part[j + k] +=
           sums[k] + ((totals[k].v[0] + totals[k].v[1]) + (totals[k].v[2] + totals[k].v[3]));
   }
 
   Eigen::MatrixXd& a_;
   const double *p_, *q_, *x_;
-  double* y_;
+  Eigen::MatrixXd& y_;
 };
 
 // An implicit QR step with Wilkinson's shift on the block lo .. hi: Golub and Van Loan, "Matrix
@@ -125,7 +146,8 @@ void tridiagonalise(Eigen::MatrixXd& a, Eigen::VectorXd& d, Eigen::VectorXd& e,
   d.resize(n);
   e.setZero(std::max<std::int64_t>(n, 1));
   taus.setZero(std::max<std::int64_t>(n - 1, 0));
-  Eigen::VectorXd v = Eigen::VectorXd::Zero(n), w = v, next = v, product = v;
+  Eigen::VectorXd v = Eigen::VectorXd::Zero(n), w = v, next = v;
+  Eigen::MatrixXd products(n, Pass::most_parts);
   for (std::int64_t k = 0; k < n; ++k) {
     const std::int64_t rest = n - k - 1;
     a.col(k).tail(rest + 1) -= v.tail(rest + 1) * w[k] + w.tail(rest + 1) * v[k];
@@ -145,11 +167,10 @@ void tridiagonalise(Eigen::MatrixXd& a, Eigen::VectorXd& d, Eigen::VectorXd& e,
       e[k] = beta;
     }
     taus[k] = tau;
-    product.tail(rest).setZero();
-    Pass(a, v.data(), w.data(), next.data(), product.data()).run(k + 1);
+    Pass(a, v.data(), w.data(), next.data(), products).run(k + 1);
     v.swap(next);
     w.setZero();
-    w.tail(rest) = tau * product.tail(rest);
+    w.tail(rest) = tau * products.col(0).tail(rest);
     w.tail(rest) -= tau / 2 * w.tail(rest).dot(v.tail(rest)) * v.tail(rest);
   }
 }
