@@ -102,25 +102,17 @@ class Planner {
 
   int root_of(Var var) const { return partition_.layouts[var.id].root; }
 
-  std::unique_ptr<Kernel> kernel_of(const Group& group, Device device) const {
+  std::unique_ptr<Kernel> kernel_of(const Group& group) const {
     std::vector<Sizes64> strides;
     for (const Atom& atom : group.inputs)
       strides.push_back(partition_.layouts[atom.var().id].strides);
     between_();
-    return group.backend->compile(group.jaxpr, {device, strides});
+    return group.backend->compile(group.jaxpr, {device_, strides});
   }
 
-  // Whether the host can compute a group now, for every call: all that it reads are constants.
-  bool is_known_now(const Group& group) const {
-    return group.is_input_free && group.backend->runs_on(Device{}) &&
-           std::all_of(group.inputs.begin(), group.inputs.end(), [&](const Atom& atom) {
-             const int storage = storage_of_[root_of(atom.var())];
-             return memories_[storage].segment == PlannedView::Segment::constant;
-           });
-  }
-  // Constants lie on the host until the plan is made, and then on its device.
+  // Computes a group that no input changes; all that it reads are constants by then.
   void add_constants(const Group& group) {
-    const std::unique_ptr<Kernel> kernel = kernel_of(group, Device{});
+    const std::unique_ptr<Kernel> kernel = kernel_of(group);
     std::vector<View> inputs, outputs;
     for (const Atom& atom : group.inputs) {
       const PlannedView planned = view_of(atom);
@@ -144,8 +136,8 @@ class Planner {
 
   void add_step(Group& group, int index) {
     if (!group.backend) return;
-    if (is_known_now(group)) return add_constants(group);
-    Draft step{&group, kernel_of(group, device_), 0};
+    if (group.is_input_free && device_.is_host()) return add_constants(group);
+    Draft step{&group, kernel_of(group), 0};
     std::vector<int> overwritten;
     for (std::size_t o = 0; o < group.outputs.size(); ++o) {
       const int root = root_of(group.outputs[o]);
