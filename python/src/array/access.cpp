@@ -547,9 +547,55 @@ PyObject* text(PyObject* self) {
   });
 }
 
+std::optional<Array> element_at(const Array& array, std::span<const std::int64_t> indices) {
+  if (int(indices.size()) != array.ndim() || !array.node()->is_plain() || Trace::current() ||
+      !array.aval().varying.empty())
+    return std::nullopt;
+  const Buffer& buffer = static_cast<const ConcreteNode*>(array.node())->buffer;
+  if (buffer.where() & Buffer::apart_bit) return std::nullopt;
+  std::int64_t place = 0;
+  for (std::size_t axis = 0; axis < indices.size(); ++axis) {
+    const std::int64_t size = buffer.shape()[axis],
+                       index = indices[axis] < 0 ? indices[axis] + size : indices[axis];
+    if (index < 0 || index >= size) return std::nullopt;
+    place += index * buffer.strides()[axis];
+  }
+  Buffer element = Buffer::empty(buffer.dtype(), {});
+  element.set_free(buffer.is_free());
+  const std::size_t bytes = size_of(buffer.dtype());
+  std::memcpy(element.mutable_data(),
+              static_cast<const char*>(buffer.placed().data) + place * std::int64_t(bytes), bytes);
+  return make_concrete({{}, array.dtype(), array.aval().weak}, std::move(element));
+}
+
+namespace {
+
+// The same for the contents of brackets: nothing where they are no integers alone.
+std::optional<Array> element_by(const Array& array, PyObject* key) {
+  PyObject* const* entries = &key;
+  Py_ssize_t count = 1;
+  if (PyTuple_CheckExact(key)) {
+    count = PyTuple_GET_SIZE(key);
+    entries = reinterpret_cast<PyTupleObject*>(key)->ob_item;
+  }
+  if (count != array.ndim()) return std::nullopt;
+  Sizes64 indices;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (!PyLong_CheckExact(entries[i])) return std::nullopt;
+    int overflow = 0;
+    indices.push_back(PyLong_AsLongLongAndOverflow(entries[i], &overflow));
+    if (overflow) return std::nullopt;
+  }
+  return element_at(array, std::span<const std::int64_t>(indices.begin(), indices.end()));
+}
+
+}  // namespace
+
 PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded([&] {
     Source::forget_line();
+    if (std::optional<Array> element = element_by(array_of(self), key))
+      return wrap(*std::move(element));
     Subscripts subscripts = to_subscripts(key);
     Array array = getitem(array_of(self), subscripts);
     return wrap_item(self, std::move(subscripts), std::move(array));

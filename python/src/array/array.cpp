@@ -212,20 +212,20 @@ int contains(PyObject* self, PyObject* value) {
 }
 
 PyObject* item_at(PyObject* self, Py_ssize_t index) {
-  // The IndexError that ends an iteration needs no good message: nobody reads it.
-  const bool is_end = guarded_int([&]() -> int {
+  return guarded([&]() -> PyObject* {
     const Array& array = array_of(self);
-    return array.ndim() > 0 && array.shape(0).is_constant() && index >= array.shape(0).constant();
+    const std::int64_t place = index;
+    if (std::optional<Array> element = element_at(array, std::span(&place, 1))) {
+      Source::forget_line();
+      return wrap(*std::move(element));
+    }
+    if (array.ndim() > 0 && array.shape(0).is_constant() && index >= array.shape(0).constant()) {
+      // The error that ends an iteration needs no good message: nobody reads it.
+      PyErr_SetString(PyExc_IndexError, "index out of range");
+      return nullptr;
+    }
+    return get_item(self, owned(PyLong_FromSsize_t(index)).ptr());
   });
-  if (is_end) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "index out of range");
-    return nullptr;
-  }
-  PyObject* key = PyLong_FromSsize_t(index);
-  if (!key) return nullptr;
-  PyObject* result = get_item(self, key);
-  Py_DECREF(key);
-  return result;
 }
 
 PyObject* make(PyTypeObject*, PyObject*, PyObject*) {

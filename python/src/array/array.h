@@ -12,6 +12,10 @@ extern PyMethodDef array_methods[];
 PyObject* repr(PyObject* self);
 PyObject* text(PyObject* self);
 PyObject* get_item(PyObject* self, PyObject* key);
+// The element at these places, one for each axis, of numbers in memory of the host: what getitem
+// and wrap_item give, in memory of its own. Nothing where a place is out of bounds, or where the
+// array is another one.
+std::optional<Array> element_at(const Array& array, std::span<const std::int64_t> indices);
 Subscripts to_subscripts(PyObject* key);
 
 // inplace.cpp
