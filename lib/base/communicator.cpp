@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/device_modules.h"
@@ -46,6 +48,19 @@ std::shared_ptr<Communicator> started_by_engine() {
   return started;
 }
 
+// Once, by one of them.
+void tell_of_tasks_alone() {
+  const char* number = std::getenv("SLURM_PROCID");
+  const int num_tasks = num_tasks_alone();
+  if (num_tasks > 1 && number && std::string_view(number) == "0")
+    std::fprintf(stderr,
+                 "plait: srun started %d tasks without an MPI: each of them is alone, and runs the "
+                 "whole program\n"
+                 "  fix: give srun --mpi=pmi2 for MPICH or --mpi=pmix for Open MPI, or set "
+                 "PLAIT_MPI=0 where they are to be alone\n",
+                 num_tasks);
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> communicator() {
@@ -60,6 +75,8 @@ std::shared_ptr<Communicator> communicator() {
       all.failure = error;
       throw;
     }
+  } else if (!all.is_set) {
+    tell_of_tasks_alone();
   }
   all.is_set = true;
   all.process = getpid();
