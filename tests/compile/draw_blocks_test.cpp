@@ -33,8 +33,8 @@ TEST_CASE("a slice of random bits is made of their numbers alone") {
           Case{{3, 4, 5}, {0, 2, 1}, {3, 3, 5}}, Case{{3, 4, 5}, {1, 0, 0}, {2, 4, 5}},
           Case{{4}, {2}, {2}}}) {
       CAPTURE(width);
-      CAPTURE(shape.to_string());
       const Shape whole = shape, from = start, to = limit;
+      CAPTURE(whole.to_string());
       const Function f = [&](std::span<const Array> in) {
         const Array bits = lax::random_bits(in[0], whole, width);
         return Arrays{lax::slice(lax::bitwise_xor(bits, lax::bitwise_not(bits)), from, to),
