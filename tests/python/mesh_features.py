@@ -45,19 +45,6 @@ shared_sine.defjvp(
 )
 
 
-def stored(mesh, dtype):
-    values = pnp.asarray(X[:, :2] * 2).astype(dtype)
-
-    @over(mesh, P(BOTH), (P(BOTH), P(), P(BOTH)))
-    def f(v):
-        count = lax.axis_size(BOTH)
-        there = lax.ppermute(v, BOTH, ring(count))
-        every = lax.all_gather(v, BOTH, tiled=True, to="invarying")
-        return there, every, lax.all_to_all(every.reshape(count, -1), BOTH, 0, 0)
-
-    return [leaf.astype("float32") for leaf in f(values)]
-
-
 def several_axes(mesh):
     @over(mesh, P(BOTH), P(BOTH))
     def f(v):
@@ -211,8 +198,6 @@ FEATURES = {
     "loops": loops,
     "host": host,
     "numbers": numbers,
-    "float8": lambda mesh: stored(mesh, "float8_e4m3fn"),
-    "int4": lambda mesh: stored(mesh, "int4"),
 }
 
 
