@@ -36,9 +36,9 @@ Array special::sph_harm_y(Operand n, Operand m, Operand theta, Operand phi,
   const Array logarithm = lax::lgamma(order + 0.5) - lax::lgamma(order + 1);
   const Array size =
       lax::sqrt((order * 2 + 1) * lax::exp(logarithm) * (0.25 / (M_PI * std::sqrt(M_PI))));
-  const Array sine = lax::sin(all[2]);
-  const Array power = numpy::where(numpy::equal(order, 0), 1, lax::pow(lax::abs(sine), order));
-  const Array sign = numpy::where(is_odd & (sine >= 0), -1, 1);
+  const Array sine = lax::abs(lax::sin(all[2]));  // sqrt(1 - cos^2), as in SciPy for any angle
+  const Array power = numpy::where(numpy::equal(order, 0), 1, lax::pow(sine, order));
+  const Array sign = numpy::where(is_odd, -1, 1);
   const Array first = size * power * sign;
   // Carries: P_l, P_(l-1), and P_n where l has reached n.
   const flat::Scanned scanned = flat::scan(
