@@ -185,6 +185,21 @@ def numbers(mesh):
     return f(X), grad(lambda x: abs(f(x)[0]).sum() + f(x)[2].sum())(X)
 
 
+def stored(mesh):
+    """Dtypes that are for storage: nothing is computed with them."""
+
+    @over(mesh, P(BOTH), (P(BOTH), P(BOTH), P(BOTH)))
+    def f(v):
+        e, i = v.astype("float8_e4m3fn"), (v * 3).astype("int4")
+        return (
+            lax.ppermute(e, "x", ring(lax.axis_size("x"))).astype("float32"),
+            lax.all_gather(i, BOTH, tiled=True)[: len(v)].astype("int8"),
+            lax.all_to_all(lax.all_gather(e, "y"), "y", 0, 0)[0].astype("float32"),
+        )
+
+    return f(X)
+
+
 FEATURES = {
     "several axes": several_axes,
     "check_vma=False": unchecked,
@@ -198,6 +213,7 @@ FEATURES = {
     "loops": loops,
     "host": host,
     "numbers": numbers,
+    "stored dtypes": stored,
 }
 
 

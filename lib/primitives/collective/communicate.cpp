@@ -137,6 +137,7 @@ static const auto communicate_def =
     define(communicate_p, "What this rank gets for its operand from the ranks along an axis.")
         .family({"over a mesh", [](Definition&) {}})
         .effectful()
+        .takes_stored()
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::string& kind = params.text("kind");
           if (kind == "agree") return std::vector<Aval>();
