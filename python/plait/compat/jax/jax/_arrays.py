@@ -349,6 +349,7 @@ def add_attributes():
     for name in hidden.split():
         if name in vars(Array):
             delattr(Array, name)
+    Array.aval = property(typeof)
     for kind, attributes in ((Array, _ATTRIBUTES), (plait.ShapeDtypeStruct, _TYPE_ATTRIBUTES)):
         for name, value in attributes.items():
             if not hasattr(kind, name):

@@ -11,6 +11,7 @@ from plait._mesh import run_in_places
 from plait._plait import flatten, unflatten
 
 from jax._doors import refuse
+from jax._narrow import entered
 from jax.sharding import PartitionSpec, current_mesh, inside_mesh
 
 _missing = object()
@@ -78,6 +79,7 @@ def shard_map(
                 )
             specs = PartitionSpec()
         specs = tuple(specs) if isinstance(specs, list) else specs
+        args = entered(args)
         _check_specs("in_specs", f, specs, args, names)
 
         def call(*args):

@@ -227,7 +227,13 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
 
 
 def linearize(fun, *primals, has_aux=False):
-    return plait.linearize(fun, *entered(primals), has_aux=has_aux)
+    value, linear, *aux = plait.linearize(fun, *entered(primals), has_aux=has_aux)
+
+    @functools.wraps(linear)
+    def narrowed_linear(*tangents):
+        return linear(*entered(tangents))
+
+    return value, narrowed_linear, *aux
 
 
 def linear_transpose(fun, *primals, reduce_axes=()):
