@@ -3,9 +3,9 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import contextvars
 import functools
 import math
-import threading
 
 from plait import _plait
 from plait._functions import (
@@ -92,16 +92,12 @@ class Mesh:
         return "Mesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape.items()) + ")"
 
 
-class _MeshOfContext(threading.local):
-    mesh = None
-
-
-_context = _MeshOfContext()
+_mesh_of_context = contextvars.ContextVar("mesh", default=None)
 
 
 def current_mesh():
     """The mesh of set_mesh, or None."""
-    return _context.mesh
+    return _mesh_of_context.get()
 
 
 class set_mesh:
@@ -118,11 +114,11 @@ class set_mesh:
         self.mesh = mesh
 
     def __enter__(self):
-        self.before, _context.mesh = _context.mesh, self.mesh
+        self._token = _mesh_of_context.set(self.mesh)
         return self.mesh
 
     def __exit__(self, *error):
-        _context.mesh = self.before
+        _mesh_of_context.reset(self._token)
 
 
 def mesh(shape, axis_names):

@@ -202,8 +202,9 @@ TEST_CASE("no rule that a primitive needs is missing, and refusals are the reaso
       {"mask", {"psum", "pmax", "pmin", "all_gather", "all_to_all", "ppermute", "axis_index"}},
   };
   // Programs over a mesh are compiled for its places first.
-  for (const char* primitive : {"pvary", "shard", "unshard", "mesh_reduce", "mesh_all_gather",
-                                "mesh_all_to_all", "mesh_ppermute", "mesh_axis_index"})
+  for (const char* primitive :
+       {"pvary", "shard", "unshard", "mesh_reduce", "mesh_all_gather", "mesh_all_to_all",
+        "mesh_ppermute", "mesh_axis_index", "mesh_invariant"})
     may_refuse["eval"].push_back(primitive);
   // These are there in compiled programs alone.
   for (const char* primitive : {"communicate", "stacks_of_places", "stack_of_place"})

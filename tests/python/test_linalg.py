@@ -177,8 +177,8 @@ def test_singular_vectors_of_many_rows(dtype, shape, kind):
     check(adjoint(u) @ u, np.eye(len(u), dtype=dtype), 1e-13)
     check(vh @ adjoint(vh), np.eye(len(vh), dtype=dtype), 1e-13)
     assert (s >= 0).all() and (np.diff(s) <= 0).all()
-    check(s / size, np.linalg.svd(x / size, compute_uv=False), limit)
-    check(np.asarray(pl.svdvals(x)) / size, s / size, limit)
+    check(s / size, np.linalg.svd(x / size, compute_uv=False), 4 * limit)
+    check(np.asarray(pl.svdvals(x)) / size, s / size, 4 * limit)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

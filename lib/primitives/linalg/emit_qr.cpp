@@ -1,6 +1,8 @@
 // qr by Householder reflections H = I - tau v v^H, as Eigen makes them. Columns lie side by side,
 // so that threads that share one read neighbouring elements.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/primitives.h>
+
 #include <limits>
 
 #include "primitives/linalg/emit_reflections.h"
