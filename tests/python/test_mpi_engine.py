@@ -181,9 +181,10 @@ def test_ranks_are_alone_where_that_is_asked_for(launcher):  # noqa: F811
     assert run(launcher, 2, ENGINE_JOB, PLAIT_MPI="0")[:2] == (0, "alone\nalone\n")
 
 
-def test_ranks_of_slurm_load_the_mpi_of_its_interface(launcher):  # noqa: F811
+def test_ranks_of_slurm_load_the_mpi_of_its_interface(launcher, tmp_path):  # noqa: F811
     """Where there are both: Open MPI ends a process that was started through PMI."""
-    code, out, err = run(launcher, 2, ENGINE_JOB, "laws", SLURM_PROCID="0")
+    slurm = {"SLURM_PROCID": "0", "ENGINE_JOB_NOTES": str(tmp_path)}
+    code, out, err = run(launcher, 2, ENGINE_JOB, "laws", **slurm)
     assert code == 0, out + err
 
 
