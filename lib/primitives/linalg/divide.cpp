@@ -14,9 +14,6 @@
 namespace plait::matrices {
 namespace {
 
-constexpr double epsilon = 0x1p-53;
-constexpr std::int64_t smallest = 32;  // rows that are divided
-
 // A block of the matrix, whose eigenvectors are a block of q.
 class Division {
  public:

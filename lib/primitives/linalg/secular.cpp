@@ -13,8 +13,6 @@
 namespace plait::matrices {
 namespace {
 
-constexpr double epsilon = 0x1p-53;
-
 class Secular {
   using V = Pack<double, 4>;
 

@@ -7,9 +7,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace plait::matrices {
+
+inline constexpr double epsilon = 0x1p-53;
+inline constexpr std::int64_t smallest = 32;  // of so many rows matrices are not divided any more
 
 // Numbers that ascend, none of them negative where their squares are the poles.
 class Poles {

@@ -14,9 +14,6 @@
 namespace plait::matrices {
 namespace {
 
-constexpr double epsilon = 0x1p-53;
-constexpr std::int64_t smallest = 32;  // rows that are divided
-
 // Blocks of the matrix: their rows begin at `first`, and the singular vectors are blocks of u and v
 // there. A block that ends before the last row has a column more than rows. Its v has one more,
 // too, and the last column is the vector that the block takes to 0.

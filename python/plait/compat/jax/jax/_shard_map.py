@@ -91,8 +91,7 @@ def shard_map(
         call.__name__ = name_of(f)
         flat = found._flat.only([name for name in found.axis_names if name in names])
         if not isinstance(specs, (tuple, PartitionSpec)):
-            specs = (specs,)  # None: all arguments as they are
-            specs = specs * len(args)
+            specs = (specs,) * len(args)  # None: all arguments as they are
         return run_in_places(call, flat, specs, out_specs, args, options["check_vma"])
 
     return wraps("shard_map", f, sharded)
