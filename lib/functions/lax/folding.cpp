@@ -88,8 +88,7 @@ bool is_identity(const Monoid& monoid, const Array& start) {
          (largest ? largest_finite(dtype) : lowest_finite(dtype)).item<std::int64_t>();
 }
 
-// --- Any function
-// ---------------------------------------------------------------------------------
+// --- Any function --------------------------------------------------------------------------------
 
 // What a function of n elements and n more gives, in the dtypes of the first n.
 Arrays folded_pair(const Function& computation, std::span<const Array> both,
@@ -206,6 +205,14 @@ Array window_rows(const Array& x, int axis, const Windows& windows) {
   return lax::concatenate(rows, 0);
 }
 
+// What windows pad.
+std::vector<lax::Padding> amounts_of(const Windows& windows) {
+  std::vector<lax::Padding> amounts;
+  for (int axis = 0; axis < windows.low.rank(); ++axis)
+    amounts.push_back({windows.low[axis], windows.high[axis], windows.base_dilation[axis] - 1});
+  return amounts;
+}
+
 Function flat_of(const BinaryFunction& computation) {
   return [computation](std::span<const Array> x) { return Arrays{computation(x[0], x[1])}; };
 }
@@ -264,10 +271,7 @@ Array monoid_over_windows(const Monoid& monoid, const Array& operand, const Arra
   if (is_identity(monoid, start)) return folded(x, padding, given.base_dilation);
   // Padding and holes hold the initial value too, as in XLA.
   const Array fill = lax::convert_element_type(start, x.dtype());
-  std::vector<lax::Padding> amounts;
-  for (int axis = 0; axis < x.ndim(); ++axis)
-    amounts.push_back({given.low[axis], given.high[axis], given.base_dilation[axis] - 1});
-  return monoid.combine(start, folded(lax::pad(x, fill, amounts), "VALID", {}));
+  return monoid.combine(start, folded(lax::pad(x, fill, amounts_of(given)), "VALID", {}));
 }
 
 }  // namespace
@@ -290,12 +294,9 @@ Arrays lax::reduce_window(Operands operands, Operands init_values, const Functio
   }
   // Padding and holes hold the initial values, too. The last axes are folded first, so that the
   // elements of a window are in their order.
-  std::vector<Padding> amounts;
-  for (int axis = 0; axis < rank; ++axis)
-    amounts.push_back({windows.low[axis], windows.high[axis], windows.base_dilation[axis] - 1});
   Arrays folded;
   for (std::size_t i = 0; i < operands.size(); ++i)
-    folded.push_back(lax::pad(operands[i], starts[i], amounts));
+    folded.push_back(lax::pad(operands[i], starts[i], amounts_of(windows)));
   windows.low = windows.high = Shape(rank, 0);
   windows.base_dilation = Shape(rank, 1);
   for (int axis = rank; axis-- > 0;) {

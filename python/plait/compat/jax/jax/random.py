@@ -55,15 +55,11 @@ _Array._base_array = _of_keys(lambda keys: _random.key_data(keys))
 
 def key_dtype(impl=None):
     """The dtype of the keys of a generator, given by its name or that dtype: threefry's is here."""
-    if impl is None or impl is _THREEFRY or impl == _NAME or isinstance(impl, _KeyDType):
+    if impl in (None, _THREEFRY, _NAME, "fry") or isinstance(impl, _KeyDType):
         return _KEY
-    if isinstance(impl, str) and impl in (*_OTHERS, "fry"):
-        return (
-            _KEY
-            if impl == "fry"
-            else _doors.refuse(
-                "jax.random", f"the generator {impl!r}; keys are threefry's", "leave impl out"
-            )
+    if impl in _OTHERS:
+        _doors.refuse(
+            "jax.random", f"the generator {impl!r}; keys are threefry's", "leave impl out"
         )
     if isinstance(impl, str):
         raise ValueError(

@@ -352,23 +352,13 @@ def get_abstract_mesh():
     return _context.set[-1].abstract_mesh if _context.set else AbstractMesh()
 
 
-class inside_mesh:
+def inside_mesh(mesh, manual):
     """A context of code inside shard_map: the mesh, of which some axes are manual."""
-
-    def __init__(self, mesh, manual):
-        types = [
-            AxisType.Manual if name in manual else kind
-            for name, kind in zip(mesh.axis_names, mesh.axis_types)
-        ]
-        self.mesh = AbstractMesh(mesh.axis_sizes, mesh.axis_names, tuple(types))
-
-    def __enter__(self):
-        self.before = list(_context.every), list(_context.set)
-        _context.every.append(self.mesh)
-        _context.set.append(self.mesh)
-
-    def __exit__(self, *error):
-        _context.every[:], _context.set[:] = self.before
+    types = [
+        AxisType.Manual if name in manual else kind
+        for name, kind in zip(mesh.axis_names, mesh.axis_types)
+    ]
+    return set_mesh(AbstractMesh(mesh.axis_sizes, mesh.axis_names, tuple(types)))
 
 
 def get_mesh():
